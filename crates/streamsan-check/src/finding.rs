@@ -1,0 +1,151 @@
+//! Findings: what is reported, as plain values. No words beyond names; `streamsan-report` writes sentences.
+
+use crate::rules::Rule;
+use streamsan_trace::{AccessMode, BlockId, DeviceId, EventId, FrameId, LabelId, OpNumber, SiteId, StreamId};
+
+/// Hazards of one rule and one pair of places, with a count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: Rule,
+    /// The earlier operation in issue order. `None` for rules with one place.
+    pub first: Option<Place>,
+    /// The later operation, or the only one.
+    pub second: Place,
+    /// Where the last reference to the block went (lifetime rules).
+    pub free: Option<Place>,
+    /// The memory, if the rule is about memory.
+    pub memory: Option<Memory>,
+    /// How far the order that exists reaches, seen from `second`.
+    pub ordered_up_to: Option<OrderedUpTo>,
+    /// How often it occurred.
+    pub count: u64,
+    /// What to insert, if a fix could be found.
+    pub fix: Option<Fix>,
+    /// Further statements, in order.
+    pub notes: Vec<Note>,
+    /// Stable identity across runs: a hash of the rule and both places.
+    pub fingerprint: u64,
+}
+
+/// One operation of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its number.
+    pub number: OpNumber,
+    /// Where it ran.
+    pub actor: Actor,
+    /// Its call stack.
+    pub site: SiteId,
+    /// For an operation of backward: the call stack of its forward operation. Else the empty stack.
+    pub forward_site: SiteId,
+    /// Its label.
+    pub label: LabelId,
+    /// How it touches the memory.
+    pub access: Option<AccessMode>,
+}
+
+/// Who acts: a stream or the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Actor {
+    /// A stream.
+    Stream(StreamId),
+    /// The host.
+    Host,
+}
+
+/// The memory of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The block (of the later operation).
+    pub block: BlockId,
+    /// Where the later access starts, in bytes from the start of the block.
+    pub offset: u64,
+    /// Bounding length of the overlap in bytes.
+    pub overlap: u64,
+    /// Size of the block in bytes; 0 if unknown.
+    pub size: u64,
+    /// Call stack of the allocation.
+    pub alloc_site: SiteId,
+    /// The device; `None` for host memory.
+    pub device: Option<DeviceId>,
+}
+
+/// The last operation of `actor` that `second` is ordered after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderedUpTo {
+    /// Whose operations.
+    pub actor: Actor,
+    /// The last one that is ordered before; 0 if none is.
+    pub number: OpNumber,
+    /// Its call stack, if `number` is not 0.
+    pub site: SiteId,
+}
+
+/// One change to the program that removes a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What to do.
+    pub action: FixAction,
+    /// The frame before whose line the code goes.
+    pub frame: Option<FrameId>,
+    /// The operation before which the edge was inserted when the fix was checked.
+    pub before: OpNumber,
+    /// Whether the trace was checked again with all fixes of the report in place, this finding was gone and
+    /// nothing new appeared.
+    pub verified: bool,
+}
+
+/// What a fix does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FixAction {
+    /// `waiter` waits for all work issued to `awaited` so far.
+    WaitStream {
+        /// The stream that has to wait.
+        waiter: StreamId,
+        /// The stream it waits for.
+        awaited: StreamId,
+        /// Whether `waiter` is the current stream where the code goes.
+        waiter_is_current: bool,
+    },
+    /// The host waits for all work issued to `awaited` so far.
+    SynchronizeStream {
+        /// The stream.
+        awaited: StreamId,
+    },
+}
+
+/// A further statement of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// An edge exists the other way round only: `first`'s stream waited for `second`'s.
+    OppositeWait {
+        /// Number of that wait.
+        wait: OpNumber,
+        /// Its call stack.
+        site: SiteId,
+    },
+    /// The stream waited for itself at this place; that makes no order.
+    SelfWait {
+        /// Number of the wait.
+        wait: OpNumber,
+        /// Its call stack.
+        site: SiteId,
+        /// The event.
+        event: EventId,
+    },
+    /// The wait on this event did nothing: it had never been recorded.
+    UnrecordedWait {
+        /// Number of the wait.
+        wait: OpNumber,
+        /// Its call stack.
+        site: SiteId,
+        /// The event.
+        event: EventId,
+    },
+    /// The later operation is on host memory, seen through the operator that ran it.
+    FirstOccurrence {
+        /// Number of the first occurrence.
+        number: OpNumber,
+    },
+}

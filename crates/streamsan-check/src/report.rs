@@ -1,0 +1,59 @@
+//! What a check gives: findings, gaps, and what was seen.
+
+use crate::Finding;
+use streamsan_trace::{GapReason, OpNumber, StringId};
+
+/// The outcome of checking one trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Findings, by level and then by the place of their first occurrence.
+    pub findings: Vec<Finding>,
+    /// What could not be seen, by reason and detail.
+    pub gaps: Vec<Gap>,
+    /// What was seen.
+    pub coverage: Coverage,
+}
+
+/// Something that could not be seen, with a count. Not a fault of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Why.
+    pub reason: GapReason,
+    /// What: a kernel, a call.
+    pub detail: StringId,
+    /// How often.
+    pub count: u64,
+    /// The first one.
+    pub first: OpNumber,
+}
+
+/// What was seen of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Operations enqueued in streams.
+    pub operations: u64,
+    /// Those whose accesses are not known.
+    pub opaque: u64,
+    /// Streams with at least one operation.
+    pub streams: u64,
+    /// Devices with at least one operation.
+    pub devices: u64,
+    /// Waits of a stream for a recorded event.
+    pub waits: u64,
+    /// Host waits of the program.
+    pub host_waits: u64,
+    /// Blocks handed out.
+    pub blocks: u64,
+}
+
+impl Report {
+    /// Whether any finding is an error.
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.rule.level() == crate::Level::Error)
+    }
+
+    /// Whether any finding is a warning.
+    pub fn has_warnings(&self) -> bool {
+        self.findings.iter().any(|finding| finding.rule.level() == crate::Level::Warning)
+    }
+}

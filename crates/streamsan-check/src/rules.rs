@@ -1,0 +1,138 @@
+//! The catalogue of rules: code, name, level, family, page.
+
+/// A rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// A stream reads what another wrote, unordered.
+    Ss101,
+    /// A stream overwrites what another reads, unordered.
+    Ss102,
+    /// Two streams write the same bytes, unordered.
+    Ss103,
+    /// A stream waits on an event that was never recorded.
+    Ss401,
+    /// A stream waits on an event recorded in that same stream.
+    Ss403,
+    /// The trace does not hold everything that happened.
+    Ss901,
+    /// Operations whose accesses are not known.
+    Ss902,
+}
+
+/// How serious a finding of a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// A result may be wrong.
+    Error,
+    /// No wrong result is proved; the code does not do what it says.
+    Warning,
+    /// Said for information.
+    Note,
+}
+
+/// What a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Order between streams.
+    Order,
+    /// Streams and events.
+    Events,
+    /// The tool itself.
+    Tool,
+}
+
+struct Row {
+    rule: Rule,
+    code: &'static str,
+    name: &'static str,
+    level: Level,
+    family: Family,
+    page: &'static str,
+}
+
+macro_rules! rows {
+    ($($rule:ident $code:literal $name:literal $level:ident $family:ident;)*) => {
+        &[$(Row {
+            rule: Rule::$rule,
+            code: $code,
+            name: $name,
+            level: Level::$level,
+            family: Family::$family,
+            page: include_str!(concat!("../rule_docs/", $code, ".md")),
+        }),*]
+    };
+}
+
+const ROWS: &[Row] = rows! {
+    Ss101 "SS101" "unordered-read-after-write"  Error   Order;
+    Ss102 "SS102" "unordered-write-after-read"  Error   Order;
+    Ss103 "SS103" "unordered-write-after-write" Error   Order;
+    Ss401 "SS401" "wait-on-unrecorded-event"    Warning Events;
+    Ss403 "SS403" "self-wait"                   Warning Events;
+    Ss901 "SS901" "incomplete-trace"            Note    Tool;
+    Ss902 "SS902" "unknown-access"              Note    Tool;
+};
+
+impl Rule {
+    /// All rules, by code.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.rule)
+    }
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// Its code, such as `SS101`.
+    pub fn code(self) -> &'static str {
+        self.row().code
+    }
+
+    /// Its name, which reads well after "allow".
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// How serious it is.
+    pub fn level(self) -> Level {
+        self.row().level
+    }
+
+    /// What it is about.
+    pub fn family(self) -> Family {
+        self.row().family
+    }
+
+    /// Its page, in markdown.
+    pub fn page(self) -> &'static str {
+        self.row().page
+    }
+
+    /// The first sentence of the page.
+    pub fn summary(self) -> &'static str {
+        let after = self.page().split_once("## What it finds\n").map_or("", |(_, rest)| rest);
+        after.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+    }
+
+    /// The rule with this code or name, in either case.
+    pub fn parse(text: &str) -> Option<Self> {
+        ROWS.iter()
+            .find(|row| row.code.eq_ignore_ascii_case(text) || row.name.eq_ignore_ascii_case(text))
+            .map(|row| row.rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rule;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_enum() {
+        for (index, rule) in Rule::all().enumerate() {
+            assert_eq!(rule as usize, index, "{}", rule.code());
+            assert_eq!(Rule::parse(rule.code()), Some(rule));
+            assert_eq!(Rule::parse(rule.name()), Some(rule));
+            assert!(!rule.summary().is_empty(), "{} has no summary", rule.code());
+        }
+    }
+}

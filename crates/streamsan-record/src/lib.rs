@@ -1,0 +1,3 @@
+//! The recorder inside a process: buffers, sites, the file.
+
+pub mod table;

@@ -1,0 +1,139 @@
+//! The C table: how the Python module, or anything else in the process, talks to the one recorder.
+//!
+//! The preloaded device library exports `streamsan_table`, which returns a pointer to this table. The
+//! Python module finds that symbol with `dlsym` and refuses a table of another version.
+//! All functions may be called from any thread and never unwind. Ids are those of `streamsan-trace`.
+
+use std::ffi::c_void;
+
+/// Version of [`RecorderTable`]. Raised with any change to it.
+pub const TABLE_VERSION: u32 = 1;
+
+/// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
+pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
+
+/// One access as the torch layer gives it: an address, not yet a block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawAccess {
+    /// Lowest address touched.
+    pub address: u64,
+    /// Length of the bounding interval in bytes.
+    pub length: u64,
+    /// Interned shape; 0 is contiguous.
+    pub shape: u32,
+    /// `AccessMode` as a number.
+    pub mode: u32,
+    /// Interned argument name.
+    pub argument: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+}
+
+/// One source position, with interned strings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawFrame {
+    /// Interned path.
+    pub file: u32,
+    /// Interned function name.
+    pub function: u32,
+    /// As in `streamsan_trace::Frame`.
+    pub line: u32,
+    /// As in `streamsan_trace::Frame`.
+    pub end_line: u32,
+    /// As in `streamsan_trace::Frame`.
+    pub column: u32,
+    /// As in `streamsan_trace::Frame`.
+    pub end_column: u32,
+    /// `FrameOrigin` as a number.
+    pub origin: u32,
+}
+
+/// A torch callback that the recorder combines with the runtime calls around it (see
+/// `docs/design/0001-event-feed.md`).
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TorchCallback {
+    /// `memory_allocation(pointer)`: `a` = pointer, `b` = raw handle of the owner stream.
+    MemoryAllocation = 0,
+    /// `memory_deallocation(pointer)`: `a` = pointer.
+    MemoryDeallocation = 1,
+    /// `event_record(event, stream)`: fired after the call.
+    EventRecord = 2,
+    /// `event_wait(event, stream)`: fired after the call.
+    EventWait = 3,
+    /// `event_synchronization(event)`: fired before the call.
+    EventSynchronization = 4,
+    /// `stream_synchronization(stream)`: fired before the call.
+    StreamSynchronization = 5,
+    /// `device_synchronization()`: fired before the call.
+    DeviceSynchronization = 6,
+}
+
+/// The table. Functions return 0 ids when recording has stopped.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RecorderTable {
+    /// [`TABLE_VERSION`].
+    pub version: u32,
+    /// Size of this struct in bytes.
+    pub size: u32,
+    /// 1 if this process is recorded (a trace file is open), else 0.
+    pub recording: unsafe extern "C" fn() -> u32,
+    /// Interns a string of `length` UTF-8 bytes.
+    pub intern_string: unsafe extern "C" fn(text: *const u8, length: usize) -> u32,
+    /// Interns a frame.
+    pub intern_frame: unsafe extern "C" fn(frame: *const RawFrame) -> u32,
+    /// Interns a stack of frame ids, innermost first.
+    pub intern_site: unsafe extern "C" fn(frames: *const u32, count: usize) -> u32,
+    /// Interns a shape in normal form: `run` bytes at steps `(size, stride)`, pairs of u64.
+    pub intern_shape: unsafe extern "C" fn(run: u64, pairs: *const u64, count: usize) -> u32,
+    /// Sets what runtime calls of this thread are attributed to until the next call: the call stack, the
+    /// forward stack (0: none) and the label (0: the call's own name). Returns nothing.
+    pub set_context: unsafe extern "C" fn(site: u32, forward_site: u32, label: u32),
+    /// Records an operation on the stream with this raw handle (0: the legacy default stream of `device`).
+    /// Uses the site and label of `set_context`. `flags` bit 0: it ends with a host wait on its stream.
+    /// `launches_expected`: kernel launches of this thread until the next `set_context` belong to it.
+    pub operation: unsafe extern "C" fn(
+        stream: u64,
+        device: u32,
+        kind: u32,
+        flags: u32,
+        accesses: *const RawAccess,
+        count: usize,
+    ),
+    /// Records accesses made by the host itself, with the site and label of `set_context`. Accesses to memory
+    /// that is neither page-locked nor known are dropped.
+    pub host_access: unsafe extern "C" fn(accesses: *const RawAccess, count: usize),
+    /// A torch callback; `a` and `b` as in [`TorchCallback`].
+    pub torch_callback: unsafe extern "C" fn(callback: u32, a: u64, b: u64),
+    /// Says that the storage at `address` has `size` bytes: gives a block its size if it has none.
+    pub block_size: unsafe extern "C" fn(address: u64, size: u64),
+    /// Names the stream with this raw handle on `device`.
+    pub name_stream: unsafe extern "C" fn(stream: u64, device: u32, name: u32, by_user: u32),
+    /// Names the block that holds `address`.
+    pub name_block: unsafe extern "C" fn(address: u64, name: u32, by_user: u32),
+    /// Says that `expression` gives this stream in `frame`.
+    pub visible_stream: unsafe extern "C" fn(frame: u32, stream: u64, device: u32, expression: u32),
+    /// A program's call on an event that has no handle yet (never recorded): a wait by `stream` that does
+    /// nothing. `object` tells events without a handle apart.
+    pub unrecorded_wait: unsafe extern "C" fn(object: u64, stream: u64, device: u32),
+    /// A gap: `GapReason` as a number, and what.
+    pub gap: unsafe extern "C" fn(reason: u32, detail: u32),
+    /// The device that holds `address`, or `u32::MAX` if it is not device memory of this process.
+    pub device_of: unsafe extern "C" fn(address: u64) -> u32,
+    /// The kind of memory at `address`: 0 unknown, 1 device, 2 page-locked host.
+    pub memory_kind: unsafe extern "C" fn(address: u64) -> u32,
+    /// Sets texts of the header: 0 command, 1 directory, 2 versions.
+    pub set_header_text: unsafe extern "C" fn(which: u32, text: *const u8, length: usize),
+    /// How many operations were recorded so far.
+    pub operations_recorded: unsafe extern "C" fn() -> u64,
+    /// Closes the trace: nothing is recorded after.
+    pub close: unsafe extern "C" fn(),
+    /// Reserved for the next version, null.
+    pub reserved: [*const c_void; 4],
+}
+
+// SAFETY: the table holds function addresses and null pointers only, and is never written after it is made.
+unsafe impl Sync for RecorderTable {}
