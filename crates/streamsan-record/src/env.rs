@@ -1,0 +1,17 @@
+//! The names of all environment variables that the recorder and the preloaded library read.
+
+/// Path of the trace file to write. Recording is off without it.
+pub const TRACE: &str = "STREAMSAN_TRACE";
+
+/// `virtual` or `cuda`: what the preloaded library is for.
+pub const DEVICE: &str = "STREAMSAN_DEVICE";
+
+/// How many devices the virtual device shows.
+pub const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";
+
+/// Bytes of memory of each virtual device.
+pub const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
+
+/// Process id of the recorded process. Set by the recorder; a child that was made by fork and exec finds
+/// another process's id here and does not write into its parent's trace.
+pub const PROCESS: &str = "STREAMSAN_PROCESS";

@@ -1,0 +1,1 @@
+//! The C table's functions.
