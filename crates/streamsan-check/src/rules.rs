@@ -1,5 +1,7 @@
 //! The catalogue of rules: code, name, level, family, page.
 
+pub(crate) mod events;
+
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {

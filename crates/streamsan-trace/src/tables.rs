@@ -72,9 +72,9 @@ impl Shape {
             if size == 0 {
                 return None;
             }
-            let step = stride.saturating_mul(element as i64);
+            let step = stride.saturating_mul(element.cast_signed());
             if step < 0 {
-                lowest = lowest.saturating_add(step.saturating_mul(size as i64 - 1));
+                lowest = lowest.saturating_add(step.saturating_mul(size.cast_signed() - 1));
             }
             if size > 1 && step != 0 {
                 dimensions.push(ShapeDimension { size, stride: step.unsigned_abs() });
@@ -173,7 +173,9 @@ impl Tables {
 
     /// The innermost frame of user code, or the innermost frame if there is none.
     pub fn user_frame(&self, site: SiteId) -> Option<(FrameId, &Frame)> {
-        self.stack(site).find(|(_, frame)| frame.origin == FrameOrigin::User).or_else(|| self.stack(site).next())
+        self.stack(site)
+            .find(|(_, frame)| frame.origin == FrameOrigin::User)
+            .or_else(|| self.stack(site).next())
     }
 
     /// The strided shape, or `None` for a contiguous access.
