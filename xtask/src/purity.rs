@@ -1,0 +1,59 @@
+//! What must be absent: files, clocks, environment and output in `check`; serialization outside `report`;
+//! unsafe code outside the crates that need it.
+
+use crate::tree;
+use std::path::Path;
+
+struct Absence {
+    folder: &'static str,
+    words: &'static [&'static str],
+    reason: &'static str,
+}
+
+const ABSENCES: &[Absence] = &[
+    Absence {
+        folder: "crates/streamsan-check/src",
+        words: &["std::fs", "std::env", "std::time", "std::io", "println!", "eprintln!", "serde", "Result<"],
+        reason: "check is a pure function that cannot fail",
+    },
+    Absence {
+        folder: "crates/streamsan-check/src",
+        words: &["unsafe "],
+        reason: "unsafe code lies in device, record and driver only",
+    },
+    Absence {
+        folder: "crates/streamsan-sim/src",
+        words: &["VectorClock", "Epoch", "unsafe "],
+        reason: "the judge knows nothing of clocks",
+    },
+    Absence {
+        folder: "crates/streamsan-report/src",
+        words: &["unsafe ", "std::env", "std::fs"],
+        reason: "report only turns values into text",
+    },
+    Absence {
+        folder: "crates/streamsan-trace/src",
+        words: &["std::env"],
+        reason: "the trace crate reads no environment",
+    },
+];
+
+/// Every forbidden word that is there.
+pub fn check(root: &Path) -> Vec<String> {
+    let mut problems = Vec::new();
+    for path in tree::files(root) {
+        if !tree::has_suffix(&path, "rs") {
+            continue;
+        }
+        let Ok(text) = std::fs::read_to_string(root.join(&path)) else { continue };
+        for absence in ABSENCES.iter().filter(|absence| path.starts_with(absence.folder)) {
+            for (index, line) in text.lines().enumerate() {
+                let code = line.split("//").next().unwrap_or("");
+                for word in absence.words.iter().filter(|word| code.contains(**word)) {
+                    problems.push(format!("{}:{}: `{word}`: {}", path.display(), index + 1, absence.reason));
+                }
+            }
+        }
+    }
+    problems
+}
