@@ -44,12 +44,12 @@ pub fn describe(
             }
         }
         Some(schedule) => {
-            let [test] = chosen[..] else {
+            let [only] = chosen[..] else {
                 return Err(error("a schedule is for one test: name it with --test".to_owned()));
             };
-            let done = replay(&test.program, schedule).map_err(|mistake| error(mistake.to_string()))?;
-            let _ = writeln!(out, "{}:{}: {}", test.path, test.line, test.name);
-            replay_text(&mut out, &test.program, &done);
+            let done = replay(&only.program, schedule).map_err(|mistake| error(mistake.to_string()))?;
+            let _ = writeln!(out, "{}:{}: {}", only.path, only.line, only.name);
+            replay_text(&mut out, &only.program, &done);
         }
     }
     Ok(out)

@@ -32,14 +32,12 @@ pub(crate) fn parse_lines(
     let error = |line: u32, message: String| ProgramError { path: path.to_owned(), line, message };
     let mut parser = Parser::default();
     let mut collector = Collector::default();
-    let mut number = first;
-    for line in text.lines() {
+    for (number, line) in (first..).zip(text.lines()) {
         let (code, comment) = line.split_once('#').unwrap_or((line, ""));
         if !code.trim().is_empty() {
             parser.statement(number, code.trim()).map_err(|message| error(number, message))?;
         }
         collector.comment(number, comment).map_err(|message| error(number, message))?;
-        number += 1;
     }
     let program = parser.program;
     if program.streams.is_empty() {
@@ -200,7 +198,9 @@ impl Parser {
                         "write" => AccessMode::Write,
                         "update" => AccessMode::Update,
                         _ => {
-                            return Err(format!("`{verb}` is no access: use read, write or update after `;`"));
+                            return Err(format!(
+                                "`{verb}` is no access: use read, write or update after `;`"
+                            ));
                         }
                     };
                     for operand in operands.split(',') {

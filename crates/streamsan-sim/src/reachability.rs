@@ -27,11 +27,16 @@ impl Graph {
             match what.action {
                 Action::Synchronize { target } | Action::Query { target, ready: true } => {
                     let covered = match target {
-                        Target::Stream(stream) => earlier(&|other| other == stream),
+                        Target::Stream(stream) => earlier(&|other| {
+                            let kinds = (program.streams[stream].kind, program.streams[other].kind);
+                            other == stream || kinds == (StreamKind::LegacyDefault, StreamKind::Blocking)
+                        }),
                         Target::Event(event) => records[event].into_iter().collect(),
                         Target::Device => earlier(&|_| true),
                     };
-                    covered.into_iter().for_each(|node| graph.edge(node, call(step)));
+                    for node in covered {
+                        graph.edge(node, call(step));
+                    }
                 }
                 Action::Query { ready: false, .. } => {}
                 Action::Wait { event, .. } if records[event].is_none() => {}
@@ -48,7 +53,9 @@ impl Graph {
                                     | (StreamKind::Blocking, StreamKind::LegacyDefault)
                             )
                     });
-                    before.into_iter().for_each(|node| graph.edge(node, step));
+                    for node in before {
+                        graph.edge(node, step);
+                    }
                     match what.action {
                         Action::Record { event, .. } => records[event] = Some(step),
                         Action::Wait { event, .. } => {

@@ -62,7 +62,8 @@ fn sampling_invents_nothing_and_says_that_it_is_incomplete() {
 fn a_program_of_hundreds_of_operations_is_sampled() {
     let mut text = "streams a, b, c\nbuffer x 4KiB\n".to_owned();
     for round in 0..100 {
-        let _ = write!(text, "a: write x\na: record e{round}\nb: wait e{round}\nb: read x\nb: record f{round}\n");
+        let _ =
+            write!(text, "a: write x\na: record e{round}\nb: wait e{round}\nb: read x\nb: record f{round}\n");
         let _ = write!(text, "a: wait f{round}\nc: read x\n");
     }
     let program = parse("large", &text).unwrap();
