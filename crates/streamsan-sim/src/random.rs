@@ -52,15 +52,48 @@ impl Generator {
     fn fill(&mut self) {
         let operations = self.random.usize(4..=14);
         // How much synchronization this program has, in 256ths per operation.
-        let density = [40, 120, 200, 250][self.random.usize(..4)];
+        let density = [0, 40, 120, 200][self.random.usize(..4)];
+        // How likely an operation waits for what the other streams hold, in 256ths: from not at all to
+        // nearly always, so that few edges are missing.
+        let care = [0, 150, 220, 245, 252][self.random.usize(..5)];
         let writes = [60, 128, 220][self.random.usize(..3)];
+        let mut busy = [false; 4];
         for _ in 0..operations {
             while self.random.u32(..256) < density * 3 / 4 {
                 self.synchronization();
             }
             let stream = self.stream();
+            for (other, busy) in busy.iter_mut().enumerate() {
+                if *busy && other != stream && self.random.u32(..256) < care {
+                    self.wait_for(stream, other);
+                    // The next one may rely on this one's wait, or forget the stream.
+                    *busy = self.random.bool();
+                }
+            }
+            busy[stream] = true;
             let operation = self.operation(stream, writes);
             self.push(operation);
+        }
+    }
+
+    /// Orders what `stream` does next after what `other` did.
+    fn wait_for(&mut self, stream: usize, other: usize) {
+        let target = Target::Stream(other);
+        match self.random.u8(..16) {
+            0 => self.push(Action::Synchronize { target }),
+            1 => self.push(Action::Query { target, ready: true }),
+            choice => {
+                let event = self.event();
+                self.push(Action::Record { stream: other, event });
+                if choice == 2 {
+                    self.synchronization();
+                }
+                if choice == 3 {
+                    self.push(Action::Synchronize { target: Target::Event(event) });
+                } else {
+                    self.push(Action::Wait { stream, event });
+                }
+            }
         }
     }
 
