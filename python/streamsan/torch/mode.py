@@ -1,0 +1,61 @@
+"""The dispatch mode: one object for each user thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from streamsan import _core
+from streamsan.torch import readback, transfers
+from streamsan.torch.plans import Operators, Route
+from streamsan.torch.virtual import compute
+
+_operators = Operators()
+
+
+class StreamMode(TorchDispatchMode):
+    """Sees each operator of its thread, and of the engine's threads while its thread is in backward."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        """Belongs to the thread that makes it."""
+        super().__init__()
+        self.recorder = _core.ThreadRecorder()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Records the operator, and computes it if it runs on the device."""
+        if types:
+            # A wrapper takes itself apart; its parts come back here.
+            return NotImplemented
+        kwargs = kwargs or {}
+        if not isinstance(func, OpOverload):
+            return func(*args, **kwargs)
+        operator = _operators[func]
+        recorder = self.recorder
+        device = recorder.begin(operator.plan, args, kwargs)
+        route = operator.route
+        if device < 0 or route is Route.VIEW:
+            return func(*args, **kwargs)
+        try:
+            if route is Route.COPY:
+                source, target = transfers.ends(operator, args, kwargs)
+                if source != target:
+                    if not transfers.is_plain(operator, args, kwargs):
+                        with self:
+                            return transfers.copy_in_steps(operator, args, kwargs)
+                    route = Route.REAL
+            if route is Route.REAL:
+                out = func(*args, **kwargs)
+                recorder.note_sizes(out)
+                return out
+            out = compute(operator, func, args, kwargs, device)
+            flags = int(operator.may_wait and readback.waits(operator.name, args, kwargs))
+            recorder.record(operator.plan, device, args, kwargs, out, flags)
+            return out
+        finally:
+            recorder.leave()
