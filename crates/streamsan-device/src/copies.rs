@@ -242,7 +242,7 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
     });
     for row in 0..rows.height {
         // SAFETY: the program says that these bytes are its own, as for CUDA.
-        unsafe { ptr::write_bytes((to + row * pitch) as *mut u8, value as u8, rows.width) };
+        unsafe { ptr::write_bytes((to + row * pitch) as *mut u8, value.to_le_bytes()[0], rows.width) };
     }
     if blocking { host_waited(stream) } else { Ok(()) }
 }

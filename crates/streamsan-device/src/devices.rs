@@ -75,7 +75,7 @@ unsafe extern "C" fn cudaGetDeviceCount(count: *mut c_int) -> Code {
     inquiry(|| {
         let devices = device_count();
         // SAFETY: the caller gives a place for the number.
-        unsafe { give(count, devices as c_int)? };
+        unsafe { give(count, devices.cast_signed())? };
         if devices == 0 { Err(Code::NO_DEVICE) } else { Ok(()) }
     })
 }
@@ -83,7 +83,7 @@ unsafe extern "C" fn cudaGetDeviceCount(count: *mut c_int) -> Code {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetDevice(number: *mut c_int) -> Code {
     // SAFETY: the caller gives a place for the number.
-    inquiry(|| unsafe { give(number, current_device() as c_int) })
+    inquiry(|| unsafe { give(number, current_device().cast_signed()) })
 }
 
 fn set_current(number: c_int) -> Answer {
@@ -229,7 +229,7 @@ mod tests {
     fn only_existing_devices_become_current() {
         assert_eq!(cudaSetDevice(0), Code::SUCCESS);
         assert_eq!(cudaSetDevice(-1), Code::INVALID_DEVICE);
-        assert_eq!(cudaSetDevice(MOST_DEVICES as c_int), Code::INVALID_DEVICE);
+        assert_eq!(cudaSetDevice(MOST_DEVICES.cast_signed()), Code::INVALID_DEVICE);
         assert_eq!(current_device(), 0);
     }
 

@@ -117,7 +117,7 @@ unsafe extern "C" fn cudaGetDriverEntryPointByVersion(
     status: *mut c_int,
 ) -> Code {
     // SAFETY: as the caller of this function promises.
-    unsafe { entry_point(name, function, version as c_int, flags, status) }
+    unsafe { entry_point(name, function, version.cast_signed(), flags, status) }
 }
 
 #[unsafe(no_mangle)]

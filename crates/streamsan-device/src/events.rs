@@ -134,10 +134,9 @@ fn learn(event: u64) -> Answer {
 
 extern "C" fn synchronize(event: u64, caller: usize) -> Code {
     call(|| {
-        with_state(|state| match state.events.contains_key(&event) {
-            true => Ok(()),
-            false => Err(Code::INVALID_RESOURCE_HANDLE),
-        })?;
+        if !with_state(|state| Ok(state.events.contains_key(&event)))? {
+            return Err(Code::INVALID_RESOURCE_HANDLE);
+        }
         record(|recorder| recorder.host_wait_begin(WaitOn::Event(event)));
         learn(event)?;
         record(|recorder| {

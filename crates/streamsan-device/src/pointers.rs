@@ -68,9 +68,9 @@ unsafe extern "C" fn cudaPointerGetAttributes(attributes: *mut PointerAttributes
         let (kind, device, device_pointer, host_pointer) = match region_at(pointer)? {
             None => (0, -1, 0, address),
             Some(region) => match region.kind {
-                RegionKind::Device(device) => (2, device as i32, address, 0),
+                RegionKind::Device(device) => (2, device.cast_signed(), address, 0),
                 RegionKind::HostAllocated | RegionKind::HostRegistered => {
-                    (1, region.device as i32, address, address)
+                    (1, region.device.cast_signed(), address, address)
                 }
             },
         };

@@ -83,7 +83,7 @@ unsafe fn give_uuid(uuid: *mut [u8; 16], number: c_int) -> c_int {
         return INVALID_DEVICE;
     }
     let mut bytes = *b"streamsan-dev\0\0\0";
-    bytes[15] = number as u8;
+    bytes[15] = number.to_le_bytes()[0];
     // SAFETY: the caller gives a place for 16 bytes.
     unsafe { give(uuid, bytes) }
 }
