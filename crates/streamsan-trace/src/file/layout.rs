@@ -132,7 +132,16 @@ impl ChunkHeader {
     /// The header of an empty chunk.
     pub fn new(kind: ChunkKind, thread: u32, length: u64, after_number: u64) -> Self {
         let kind = kind as u32;
-        Self { magic: CHUNK_MAGIC, kind, thread, reserved: 0, length, committed: 0, after_number, unused: [0; 3] }
+        Self {
+            magic: CHUNK_MAGIC,
+            kind,
+            thread,
+            reserved: 0,
+            length,
+            committed: 0,
+            after_number,
+            unused: [0; 3],
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use bytemuck::pod_read_unaligned;
 
 use super::record::{RECORD, Record, decode, decode_access, followers};
 use crate::{
-    Access, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, SiteId, StreamId, StringId, Subject, Tables,
-    ThreadId, Trace, WaitTarget,
+    Access, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, SiteId, StreamId, StringId, Subject,
+    Tables, ThreadId, Trace, WaitTarget,
 };
 
 /// The committed records of one chunk.
@@ -219,7 +219,9 @@ impl Merge<'_> {
                 EventKind::EventRecord { event, stream: id } | EventKind::EventWait { event, stream: id } => {
                     cuda_event(event) && stream(id)
                 }
-                EventKind::HostWaitBegin { target: of } | EventKind::HostWait { target: of, .. } => target(of),
+                EventKind::HostWaitBegin { target: of } | EventKind::HostWait { target: of, .. } => {
+                    target(of)
+                }
                 EventKind::Op { stream: id, label, forward_site, .. } => {
                     stream(id) && string(label) && site(forward_site)
                 }

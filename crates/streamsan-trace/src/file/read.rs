@@ -158,7 +158,12 @@ fn scan(bytes: &[u8], end: u64) -> Chunks {
 }
 
 /// The chunk at `at`: what it holds, its committed bytes as far as they are there, and its length in the file.
-fn chunk_at(bytes: &[u8], at: usize, end: u64, before: u64) -> Result<(ChunkKind, Span, usize), &'static str> {
+fn chunk_at(
+    bytes: &[u8],
+    at: usize,
+    end: u64,
+    before: u64,
+) -> Result<(ChunkKind, Span, usize), &'static str> {
     let header = bytes.get(at..).and_then(|rest| rest.get(..CHUNK_HEADER)).ok_or("the file is cut off")?;
     let header: ChunkHeader = pod_read_unaligned(header);
     if header.magic != CHUNK_MAGIC {
