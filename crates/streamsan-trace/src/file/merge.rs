@@ -21,6 +21,8 @@ pub struct Span {
     pub end: usize,
     /// All numbers in it are greater.
     pub after_number: u64,
+    /// Whether more was committed than is there.
+    pub cut: bool,
 }
 
 /// Something in the file that makes no sense.
@@ -65,6 +67,10 @@ impl Cursor {
             self.at = self.at.max(span.start);
             if self.at < span.end {
                 break;
+            }
+            if span.cut {
+                let bound = self.last_number.max(span.after_number);
+                return Peek::Damage(bound, Damage { offset: span.end, what: "the file is cut off" });
             }
             self.index += 1;
             self.at = 0;

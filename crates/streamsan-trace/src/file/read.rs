@@ -182,7 +182,14 @@ fn chunk_at(
         return Err("a chunk header with a field out of range");
     }
     let start = at + CHUNK_HEADER;
-    let committed = (start + header.committed as usize).min(bytes.len());
-    let span = Span { thread: header.thread, start, end: committed, after_number: header.after_number };
+    let committed = start + header.committed as usize;
+    let there = committed.min(bytes.len());
+    let span = Span {
+        thread: header.thread,
+        start,
+        end: there,
+        after_number: header.after_number,
+        cut: there < committed,
+    };
     Ok((kind, span, length))
 }
