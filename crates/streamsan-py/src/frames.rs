@@ -84,15 +84,15 @@ struct Place {
 impl Place {
     fn of(frame: &Bound<'_, PyAny>, code: &Bound<'_, PyAny>, instruction: c_int) -> PyResult<Self> {
         let name: String = code.getattr("co_filename")?.extract()?;
+        let function: String = code.getattr("co_qualname").or_else(|_| code.getattr("co_name"))?.extract()?;
         let (file, owner) = match settings() {
             Some(settings) => {
                 let file = settings.absolute(&name);
-                let owner = settings.owner(&file);
+                let owner = settings.owner(&file, &function);
                 (file, owner)
             }
             None => (name, Owner::User),
         };
-        let function = code.getattr("co_qualname").or_else(|_| code.getattr("co_name"))?.extract()?;
         let mut place = Self { file, function, owner, line: 0, end_line: 0, column: 0, end_column: 0 };
         if !place.read_columns(code, instruction).unwrap_or(false) {
             place.line = frame.getattr("f_lineno")?.extract().unwrap_or(0);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -15,10 +16,27 @@ from streamsan.torch.virtual import compute
 _operators = Operators()
 
 
+class _Wrappers(dict[type, bool]):
+    """Whether a tensor class handles operators itself; a missing one is looked at."""
+
+    def __missing__(self, kind: type) -> bool:
+        handler = getattr(kind, "__torch_dispatch__", None)
+        wraps = self[kind] = handler is not torch._C._disabled_torch_dispatch_impl
+        return wraps
+
+
+_wrappers = _Wrappers()
+
+
 class StreamMode(TorchDispatchMode):
     """Sees each operator of its thread, and of the engine's threads while its thread is in backward."""
 
     supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # torch would wrap each call to keep the compiler out; while this mode is on, nothing is compiled.
+        return False
 
     def __init__(self) -> None:
         """Belongs to the thread that makes it."""
@@ -29,9 +47,10 @@ class StreamMode(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Records the operator, and computes it if it runs on the device."""
-        if types:
-            # A wrapper takes itself apart; its parts come back here.
-            return NotImplemented
+        for kind in types:
+            if _wrappers[kind]:
+                # A wrapper takes itself apart; its parts come back here.
+                return NotImplemented
         kwargs = kwargs or {}
         if not isinstance(func, OpOverload):
             return func(*args, **kwargs)
