@@ -1,6 +1,6 @@
 //! The fix: code to paste if every stream has an expression where it goes, else words.
 
-use crate::names::Names;
+use crate::names::{Names, clumsiness};
 use crate::places::{Location, locate_frame};
 use streamsan_check::{Fix, FixAction};
 use streamsan_trace::{CaptureKind, FrameId, StreamId, Trace};
@@ -102,6 +102,6 @@ fn expression(frame: Option<FrameId>, stream: StreamId, trace: &Trace) -> Option
         .filter(|visible| visible.frame == frame && visible.stream == stream)
         .map(|visible| trace.tables.string(visible.expression))
         .filter(|text| !text.is_empty())
-        .min_by_key(|text| (text.contains(['.', '[', '(']), text.chars().count(), *text))
+        .min_by_key(|text| clumsiness(text))
         .map(str::to_owned)
 }

@@ -2,7 +2,7 @@
 
 use crate::numbers::bytes;
 use crate::places::{in_parentheses, locate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use streamsan_check::{Actor, Memory};
 use streamsan_trace::{
     BlockId, DeviceId, EventKind, MemorySpace, SiteId, StreamId, Subject, Trace, WaitTarget,
@@ -85,8 +85,32 @@ impl<'a> Names<'a> {
                 _ => {}
             }
         }
+        names.borrow_names_from_code();
         names.find_shared_names();
         names
+    }
+
+    /// Gives streams without a name an expression that stands for them and for no other stream.
+    fn borrow_names_from_code(&mut self) {
+        let tables = &self.trace.tables;
+        let mut streams_of = BTreeMap::<&str, BTreeSet<StreamId>>::new();
+        for visible in &tables.visible_streams {
+            streams_of.entry(tables.string(visible.expression)).or_default().insert(visible.stream);
+        }
+        let mut best = BTreeMap::<StreamId, &str>::new();
+        for (&expression, streams) in &streams_of {
+            if let (1, Some(&stream)) = (streams.len(), streams.first()) {
+                let known = best.entry(stream).or_insert(expression);
+                if clumsiness(expression) < clumsiness(known) {
+                    *known = expression;
+                }
+            }
+        }
+        for (stream, expression) in best {
+            if let Some(entry) = self.streams.get_mut(&stream).filter(|entry| entry.name.is_none()) {
+                keep(&mut entry.name, Named { text: expression.to_owned(), by_user: false });
+            }
+        }
     }
 
     fn used(&mut self, stream: StreamId) {
@@ -204,22 +228,16 @@ impl<'a> Names<'a> {
             Some(MemorySpace::Device(_)) => "device buffer",
             Some(MemorySpace::Pinned) => "pinned buffer",
             Some(MemorySpace::Pageable) => "host buffer",
-            None => "block",
+            None => "piece of memory",
         }
     }
 
-    /// Memory in a headline: `` `x` ``, `a 4.0 MiB tensor allocated at data.py:12`, `memory`.
+    /// Memory in a headline: `` `x` ``, `a 4.0 MiB tensor`, `a tensor`.
     pub(crate) fn memory_spoken(&self, memory: &Memory) -> String {
-        if let Some(name) = self.block(memory.block) {
-            return format!("`{name}`");
-        }
-        let sort = self.sort(memory.block);
-        let place =
-            locate(self.trace, memory.alloc_site).map(|place| format!(" allocated at {}", place.line()));
-        match (memory.size, place) {
-            (0, None) => "memory".to_owned(),
-            (0, Some(place)) => format!("a {sort}{place}"),
-            (size, place) => format!("a {} {sort}{}", bytes(size), place.unwrap_or_default()),
+        match (self.block(memory.block), memory.size) {
+            (Some(name), _) => format!("`{name}`"),
+            (None, 0) => format!("a {}", self.sort(memory.block)),
+            (None, size) => format!("a {} {}", bytes(size), self.sort(memory.block)),
         }
     }
 
@@ -235,4 +253,9 @@ fn keep(known: &mut Option<Named>, new: Named) {
     if !new.text.is_empty() && (known.is_none() || new.by_user) {
         *known = Some(new);
     }
+}
+
+/// Orders expressions: a plain name before an attribute or an index, then the shortest, then the first.
+pub(crate) fn clumsiness(expression: &str) -> (bool, usize, &str) {
+    (expression.contains(['.', '[', '(']), expression.chars().count(), expression)
 }

@@ -7,6 +7,7 @@ use crate::reports::{Judged, read, render};
 use std::path::Path;
 use streamsan_check::{Config, Level, Report};
 use streamsan_report::{ColorChoice, Format};
+use streamsan_trace::GapReason;
 
 pub(super) fn with_check(trace: &Path, end: End, error_exitcode: u8, color: ColorChoice) -> i32 {
     say_end(end);
@@ -18,11 +19,19 @@ pub(super) fn with_check(trace: &Path, end: End, error_exitcode: u8, color: Colo
     let report = &judged.report;
     let (operations, errors) = (report.coverage.operations, report.has_errors());
     let counts = counts(report);
+    // Such a call was answered with an error.
+    let refused = report.gaps.iter().find(|gap| gap.reason == GapReason::UnsupportedCall);
+    let refused = refused.map(|gap| judged.trace.tables.string(gap.detail).to_owned());
     eprint(&format!("\n{}\n", render(&[judged], Format::Full, colors_stderr(color))));
     let again = format!("streamsan check {}", quoted(&trace.display().to_string()));
     if operations == 0 {
         say("nothing was recorded, so this is no clean result");
         return nothing(end);
+    }
+    if end.code() != 0
+        && let Some(call) = refused
+    {
+        say(&format!("the program may have failed because of streamsan, which does not model {call} yet"));
     }
     say(&format!("{counts}. Again, or in another format: {again}"));
     match end.code() {

@@ -128,6 +128,19 @@ fn wait_on_unrecorded_event_has_one_place() {
 }
 
 #[test]
+fn a_stream_without_a_name_borrows_one_that_is_only_its_own() {
+    let mut case = Case::read_after_write();
+    case.trace.events.retain(|event| !matches!(event.kind, streamsan_trace::EventKind::Name { .. }));
+    case.use_stream(SIDE);
+    assert!(full(&case).contains("between the default stream and `side`\n"), "{}", full(&case));
+    let frame = case.trace.tables.visible_streams[0].frame;
+    case.visible(frame, DEFAULT, "side");
+    assert!(full(&case).contains("between the default stream and `self.side`\n"), "{}", full(&case));
+    case.visible(frame, DEFAULT, "self.side");
+    assert!(full(&case).contains("between the default stream and stream 1\n"), "{}", full(&case));
+}
+
+#[test]
 fn explains_a_rule_once() {
     let mut case = Case::read_after_write();
     let again = case.report.findings[0].clone();
