@@ -50,7 +50,7 @@ impl Recorded {
     /// Like [`Self::start`], in a process where the torch layer is there.
     fn with_torch() -> Self {
         let recorded = Self::start();
-        recorded.set_context(0, 0, 0);
+        recorded.set_context(recorded.site(1), 0, 0);
         recorded
     }
 

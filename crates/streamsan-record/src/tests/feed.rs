@@ -251,6 +251,9 @@ fn a_watchdog_orders_nothing_and_a_users_thread_does() {
     recorded.host_waited(WaitOn::Stream(SIDE, 0), HostWaitHow::Synchronize, Library::Other);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // It may drop tensors, which fires a callback without a line of Python.
+            recorded.set_context(0, 0, 0);
+            recorded.torch_callback(Callback::MemoryDeallocation, MEMORY, 0);
             recorded.host_waited(WaitOn::Stream(SIDE, 0), HostWaitHow::Synchronize, Library::TorchCuda);
         });
     });
