@@ -11,7 +11,7 @@ use streamsan_record::{RecordError, StartOptions, env as names, start, table};
 use streamsan_trace::CaptureKind;
 
 use crate::call::{inquiry, watch_forks};
-use crate::devices::device_count;
+use crate::devices::configured_devices;
 use crate::streams::{enqueue, host_waited, with_state};
 
 extern "C" fn on_load() {
@@ -21,7 +21,7 @@ extern "C" fn on_load() {
         let options = StartOptions {
             path: PathBuf::from(path),
             capture: CaptureKind::Virtual,
-            devices: device_count(),
+            devices: configured_devices(),
         };
         match start(options) {
             // The trace of the process that made this one: not ours to write, and nothing to tell its user.
