@@ -117,3 +117,16 @@ pub fn page_locked_accesses(
     })?;
     Ok(accesses)
 }
+
+/// Names the blocks of the tensors of a result.
+pub fn name_blocks(out: &Bound<'_, PyAny>, name: u32) -> PyResult<()> {
+    let Some(table) = table() else {
+        return Ok(());
+    };
+    for_each_tensor(out, &mut |tensor| {
+        let address = address(tensor)?;
+        // SAFETY: the table's functions may be called from any thread, with any address.
+        unsafe { (table.name_block)(address, name, 0) }
+        Ok(())
+    })
+}

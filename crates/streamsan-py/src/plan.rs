@@ -37,6 +37,7 @@ pub struct Plan {
     pub inputs: Vec<Input>,
     /// For each result, whether it is new memory that the operator fills.
     pub fills: Vec<bool>,
+    page_locks: bool,
 }
 
 #[pymethods]
@@ -63,7 +64,8 @@ impl Plan {
                 })
             })
             .collect::<PyResult<_>>()?;
-        Ok(Self { label: intern_text(label), route, kind, inputs, fills })
+        let page_locks = matches!(label, "aten::_pin_memory" | "aten::pin_memory");
+        Ok(Self { label: intern_text(label), route, kind, inputs, fills, page_locks })
     }
 }
 
@@ -90,6 +92,20 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Whether the operator, run on the host, makes page-locked memory.
+    pub fn page_locks(&self, kwargs: &Bound<'_, PyDict>) -> PyResult<bool> {
+        if self.page_locks {
+            return Ok(true);
+        }
+        if kwargs.is_empty() {
+            return Ok(false);
+        }
+        match kwargs.get_item(intern!(kwargs.py(), "pin_memory"))? {
+            Some(asked) => asked.is_truthy(),
+            None => Ok(false),
+        }
     }
 
     /// The device on which the operator runs: that of its first device tensor, else the one it is asked to

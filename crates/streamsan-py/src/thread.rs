@@ -66,9 +66,10 @@ impl ThreadRecorder {
         Self { owner: thread_number(), state: Mutex::default() }
     }
 
-    /// Before an operator runs. Returns the device it runs on, or -1 for the host.
+    /// Before an operator runs. Returns the device it runs on, -1 for the host, or -2 for the host if the
+    /// operator makes page-locked memory.
     ///
-    /// Unless the device is -1 or the plan's route is "view", `leave` must follow.
+    /// Unless the answer is -1 or the plan's route is "view", `leave` must follow.
     fn begin(
         &self,
         py: Python<'_>,
@@ -82,6 +83,10 @@ impl ThreadRecorder {
         if device < 0 {
             if plan.route != ROUTE_VIEW {
                 record_host(py, plan, args, kwargs)?;
+                if plan.page_locks(kwargs)? {
+                    context::enter(capture(py), 0, plan.label);
+                    return Ok(-2);
+                }
             }
             return Ok(-1);
         }
@@ -125,6 +130,16 @@ impl ThreadRecorder {
     #[expect(clippy::unused_self, reason = "part of the same protocol")]
     fn note_sizes(&self, out: &Bound<'_, PyAny>) -> PyResult<()> {
         operation::note_sizes(out)
+    }
+
+    /// Names the page-locked memory of a result, between `begin` and `leave`.
+    #[expect(clippy::unused_self, reason = "part of the same protocol")]
+    fn name_page_locked(&self, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let name = context::block_name();
+        if name == 0 {
+            return Ok(());
+        }
+        operation::name_blocks(out, name)
     }
 
     /// After an operator, whether it failed or not.

@@ -58,9 +58,13 @@ class StreamMode(TorchDispatchMode):
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
         route = operator.route
-        if device < 0 or route is Route.VIEW:
+        if device == -1 or route is Route.VIEW:
             return func(*args, **kwargs)
         try:
+            if device < 0:
+                out = func(*args, **kwargs)
+                recorder.name_page_locked(out)
+                return out
             if route is Route.COPY:
                 source, target = transfers.ends(operator, args, kwargs)
                 if source != target:

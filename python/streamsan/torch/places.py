@@ -6,7 +6,7 @@ import gc
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
-from types import FrameType
+from types import FrameType, FunctionType, ModuleType
 
 import torch
 
@@ -31,13 +31,20 @@ def describe_place(
 
 def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.cuda.Stream]]:
     variables = _variables(frame)
-    yield from _streams_of(variables)
-    owner = variables.get("self")
-    if owner is not None and isinstance(getattr(owner, "__dict__", None), dict):
-        for name, stream in _streams_of(dict(owner.__dict__)):
-            yield f"self.{name}", stream
     hidden = {name: value for name, value in dict(frame.f_globals).items() if name not in variables}
-    yield from _streams_of(hidden)
+    for scope in (variables, hidden):
+        yield from _streams_of(scope)
+        for name, value in scope.items():
+            for attribute, stream in _streams_of(_attributes(value)):
+                yield f"{name}.{attribute}", stream
+
+
+def _attributes(value: object) -> dict[str, object]:
+    """Returns the attributes of an object of a class written in Python; empty for modules, classes, functions."""
+    if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor)):
+        return {}
+    attributes = getattr(value, "__dict__", None)
+    return dict(attributes) if type(attributes) is dict else {}
 
 
 def _streams_of(variables: Mapping[str, object]) -> Iterator[tuple[str, torch.cuda.Stream]]:
@@ -59,7 +66,7 @@ def _variables(frame: FrameType) -> dict[str, object]:
     """
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED or sys.version_info >= (3, 13):
         return dict(frame.f_locals)
-    if any(type(item) is dict and item is not frame.f_globals and _is_snapshot(item, frame) for item in gc.get_referents(frame)):
+    if any(_is_snapshot(item, frame) for item in gc.get_referents(frame)):
         return {}
     snapshot = frame.f_locals
     variables = dict(snapshot)
@@ -67,8 +74,10 @@ def _variables(frame: FrameType) -> dict[str, object]:
     return variables
 
 
-def _is_snapshot(candidate: dict[object, object], frame: FrameType) -> bool:
-    """Whether a dictionary that a frame refers to may be its `f_locals`."""
+def _is_snapshot(candidate: object, frame: FrameType) -> bool:
+    """Whether an object that a frame refers to may be its `f_locals`."""
+    if type(candidate) is not dict or candidate is frame.f_globals or not candidate:
+        return False
     code = frame.f_code
     names = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-    return bool(candidate) and all(name in names for name in candidate)
+    return all(name in names for name in candidate)
