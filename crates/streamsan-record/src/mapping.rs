@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 
 /// Bytes of the file that were allocated on disk before they were mapped, so that writing them cannot fail for want
 /// of space. (Another process that cuts the file meanwhile raises SIGBUS here, as for any writer of a mapped file.)
@@ -18,7 +18,10 @@ impl Mapping {
     /// Allocates and maps `length` bytes from `offset` on; both are whole pages.
     pub fn new(file: &File, offset: u64, length: usize) -> io::Result<Self> {
         allocate(file, offset, length as u64)?;
-        Ok(Self { map: MmapOptions::new().offset(offset).len(length).map_raw(file)? })
+        let map = MmapOptions::new().offset(offset).len(length).map_raw(file)?;
+        // One fault for all pages instead of one for each; a kernel that does not know the advice changes nothing.
+        let _ = map.advise(Advice::PopulateWrite);
+        Ok(Self { map })
     }
 
     /// Bytes mapped.

@@ -47,7 +47,7 @@ fn child() {
     let what = std::env::var(CHILD).expect("the tests set it");
     let path = std::env::var_os(env::TRACE).expect("the tests set it").into();
     if what == "full" {
-        limit_file_size(256 * 1024);
+        limit_file_size(640 * 1024);
     }
     start(StartOptions { path, capture: CaptureKind::Virtual, devices: 1 }).unwrap();
     let recorder = recorder().unwrap();

@@ -31,7 +31,7 @@ pub const CHUNK_HEADER: usize = size_of::<ChunkHeader>();
 pub const FIRST_CHUNK: usize = PAGE;
 
 /// Bytes of other chunks, header included, unless one group of records or one entry needs more.
-pub const CHUNK: usize = 64 * 1024;
+pub const CHUNK: usize = 256 * 1024;
 
 /// The start of the header page; the rest of the page is zero.
 #[repr(C)]

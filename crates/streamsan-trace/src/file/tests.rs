@@ -331,7 +331,7 @@ fn turns(events: u64) -> Trace {
 fn every_truncation_of_a_trace_of_many_chunks_is_a_prefix() {
     let trace = turns(3_000);
     let bytes = write_bytes(&trace).unwrap();
-    assert!(bytes.len() > 4 * super::layout::CHUNK);
+    assert!(bytes.len() > 4 * super::write::CHUNK);
     let mut kept = 0;
     for length in (PAGE..bytes.len()).step_by(509) {
         let part = read_bytes(&bytes[..length]).unwrap();

@@ -36,6 +36,9 @@ pub fn write_bytes(trace: &Trace) -> io::Result<Vec<u8>> {
     Ok(builder.finish(trace))
 }
 
+/// Bytes of chunks other than first ones: less than the recorder's, because simulated programs are short.
+pub(super) const CHUNK: usize = 64 * 1024;
+
 struct Chunk {
     kind: ChunkKind,
     thread: u32,
