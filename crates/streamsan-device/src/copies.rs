@@ -1,6 +1,6 @@
 //! Copies and memsets. The bytes move at once; that they might move later is in the record.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 use std::ptr;
 
 use streamsan_record::{CopyCall, CopyLayout, MemsetCall};
@@ -307,11 +307,6 @@ unsafe extern "C" fn cudaMemcpyFromSymbol(
     kind: c_int,
 ) -> Code {
     call(|| linear(to, symbol(shadow, offset, size)?, size, kind, 0, false))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemPrefetchAsync(_: usize, _: usize, _: u64, _: c_uint, _: u64) -> Code {
-    crate::call::unsupported("cudaMemPrefetchAsync")
 }
 
 #[cfg(test)]

@@ -241,11 +241,6 @@ unsafe extern "C" fn cudaHostGetFlags(flags: *mut c_uint, host: usize) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemAdvise(_: usize, _: usize, _: c_int, _: u64) -> Code {
-    crate::call::unsupported("cudaMemAdvise")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

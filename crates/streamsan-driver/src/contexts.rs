@@ -227,3 +227,21 @@ forward! {
     cuDeviceGetPCIBusId = cudaDeviceGetPCIBusId(text: *mut c_char, length: c_int, number: c_int);
     cuCtxGetStreamPriorityRange = cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_device_library_there_is_no_device() {
+        let mut number = 7;
+        // SAFETY: a place for the number, here and below.
+        assert_eq!(unsafe { cuDeviceGetCount(&raw mut number) }, 0);
+        assert_eq!(number, 0);
+        assert_eq!(cuInit(0), NOT_INITIALIZED);
+        // SAFETY: as above.
+        assert_eq!(unsafe { cuDeviceGet(&raw mut number, 0) }, INVALID_DEVICE);
+        assert_eq!(device_of(context_of(0)), None);
+        assert_eq!(cuCtxSetCurrent(context_of(0)), INVALID_CONTEXT);
+    }
+}
