@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
 
     let mut command = target.command(&python);
     prepare(&mut command, arguments, &installation, &trace)?;
-    say(&format!("recording to {} (virtual device, python stacks)", trace.display()));
+    say(&format!("recording to {} on the virtual device", trace.display()));
     let end = child::run(command, &target.name())?;
     let status = if arguments.no_check {
         verdict::without_check(&trace, end)

@@ -5,7 +5,7 @@ use crate::places::{in_parentheses, locate};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_check::{Actor, Memory};
 use streamsan_trace::{
-    BlockId, DeviceId, EventKind, MemorySpace, SiteId, StreamId, Subject, Trace, WaitTarget,
+    BlockId, DeviceId, EventKind, FrameId, MemorySpace, SiteId, StreamId, Subject, Trace, WaitTarget,
 };
 
 /// Names of the streams and blocks of one trace.
@@ -16,6 +16,8 @@ pub struct Names<'a> {
     blocks: BTreeMap<BlockId, Named>,
     spaces: BTreeMap<BlockId, MemorySpace>,
     several_devices: bool,
+    /// Which expressions stand for a stream in a frame.
+    expressions: BTreeMap<(FrameId, StreamId), &'a str>,
     /// How many streams have a number.
     numbered: usize,
 }
@@ -47,6 +49,7 @@ impl<'a> Names<'a> {
             blocks: BTreeMap::new(),
             spaces: BTreeMap::new(),
             several_devices: trace.header.devices > 1,
+            expressions: BTreeMap::new(),
             numbered: 0,
         };
         for event in &trace.events {
@@ -92,10 +95,19 @@ impl<'a> Names<'a> {
 
     /// Gives streams without a name an expression that stands for them and for no other stream.
     fn borrow_names_from_code(&mut self) {
-        let tables = &self.trace.tables;
+        let trace = self.trace;
+        let tables = &trace.tables;
         let mut streams_of = BTreeMap::<&str, BTreeSet<StreamId>>::new();
         for visible in &tables.visible_streams {
-            streams_of.entry(tables.string(visible.expression)).or_default().insert(visible.stream);
+            let text = tables.string(visible.expression);
+            if text.is_empty() {
+                continue;
+            }
+            let best = self.expressions.entry((visible.frame, visible.stream)).or_insert(text);
+            if clumsiness(text) < clumsiness(best) {
+                *best = text;
+            }
+            streams_of.entry(text).or_default().insert(visible.stream);
         }
         let mut best = BTreeMap::<StreamId, &str>::new();
         for (&expression, streams) in &streams_of {
@@ -182,6 +194,11 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// The best expression for a stream in one frame.
+    pub(crate) fn expression(&self, frame: FrameId, stream: StreamId) -> Option<&'a str> {
+        self.expressions.get(&(frame, stream)).copied()
+    }
+
     /// The legacy default stream's device, if the stream is one; and whether code must name the device.
     pub(crate) fn legacy_default(&self, stream: StreamId) -> Option<DeviceId> {
         self.streams.get(&stream).filter(|entry| entry.legacy_default).map(|entry| entry.device)
@@ -250,12 +267,14 @@ impl<'a> Names<'a> {
 
 /// The user's last word counts, else the first name from the code.
 fn keep(known: &mut Option<Named>, new: Named) {
-    if !new.text.is_empty() && (known.is_none() || new.by_user) {
+    // `_` is what code calls a thing that it will not call by name.
+    let empty = new.text.is_empty() || new.text == "_";
+    if !empty && (known.is_none() || new.by_user) {
         *known = Some(new);
     }
 }
 
 /// Orders expressions: a plain name before an attribute or an index, then the shortest, then the first.
-pub(crate) fn clumsiness(expression: &str) -> (bool, usize, &str) {
+fn clumsiness(expression: &str) -> (bool, usize, &str) {
     (expression.contains(['.', '[', '(']), expression.chars().count(), expression)
 }

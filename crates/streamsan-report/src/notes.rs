@@ -103,12 +103,12 @@ fn memory(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String>
             (size, Some(place)) => parts.push(format!("{again} is {}, {place}", bytes(size))),
         }
         if memory.overlap > 0 && memory.size > memory.overlap {
-            let from = match memory.offset {
-                0 => "at its start".to_owned(),
-                offset => format!("from byte {} on", grouped(offset)),
+            // The overlap is a bound: strided accesses may leave holes in it.
+            let start = match memory.offset {
+                0 => String::new(),
+                offset => format!(", (2) starts at byte {}", grouped(offset)),
             };
-            let whole = if parts.is_empty() { format!(" of {again}") } else { String::new() };
-            parts.push(format!("both touch {}{whole} {from}", bytes(memory.overlap)));
+            parts.push(format!("(1) and (2) overlap within {}{start}", bytes(memory.overlap)));
         }
     }
     if finding.count > 1 {
