@@ -8,9 +8,7 @@ use std::path::Path;
 use bytemuck::{Zeroable, bytes_of, cast_slice};
 
 use super::blob::{self, Blob};
-use super::layout::{
-    CHUNK, CHUNK_HEADER, ChunkHeader, ChunkKind, FIRST_CHUNK, FileHeader, PAGE, chunk_length,
-};
+use super::layout::{CHUNK_HEADER, ChunkHeader, ChunkKind, FIRST_CHUNK, FileHeader, PAGE, chunk_length};
 use super::record::{RECORD, Record, encode, record_count};
 use crate::{EventKind, FrameId, Trace};
 
