@@ -76,6 +76,37 @@ fn no_trace_at_all() {
 }
 
 #[test]
+fn nothing_on_a_device() {
+    let workplace = Workplace::new();
+    leaves(&workplace, NOTHING, "");
+    insta::assert_snapshot!(workplace.run("run -o run.sstrace train.py").stderr);
+    leaves(&workplace, NOTHING, "echo SyntaxError >&2; exit 1");
+    let said = workplace.run("run --force -o run.sstrace train.py").stderr;
+    let expected = "streamsan> recording to run.sstrace on the virtual device\nSyntaxError\n\
+                    streamsan> the program exited with status 1, which is kept\n\
+                    streamsan> no CUDA operation was recorded before\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn says_when_the_failure_may_be_its_own() {
+    let workplace = Workplace::new();
+    workplace.trace("recorded", GOOD);
+    let mut trace = streamsan_trace::file::read(&workplace.path("recorded")).unwrap();
+    let detail = trace.tables.intern_string("cudaStreamBeginCapture");
+    let mut event = *trace.events.last().unwrap();
+    event.number.0 += 1;
+    event.kind =
+        streamsan_trace::EventKind::Gap { reason: streamsan_trace::GapReason::UnsupportedCall, detail };
+    trace.events.push(event);
+    streamsan_trace::file::write(&trace, &workplace.path("recorded")).unwrap();
+    workplace.write("train.py", "cp recorded \"$STREAMSAN_TRACE\"; exit 1");
+    let said = workplace.run("run -o run.sstrace train.py").stderr;
+    let expected = "streamsan> the program may have failed because of streamsan, which does not model cudaStreamBeginCapture yet\n";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn program_gets_its_arguments_and_the_environment() {
     let workplace = Workplace::new();
     let show = "echo \"$@\"; echo $LD_PRELOAD; echo $LD_LIBRARY_PATH; echo $PYTHONPATH; echo $STREAMSAN_TRACE; \

@@ -27,6 +27,7 @@ struct Stream {
     /// Its place in the order of first use, from 1, default streams left out.
     number: usize,
     name: Option<Named>,
+    /// Where it got its name. torch creates its streams by the dozen, so their creation says nothing.
     created: SiteId,
     device: DeviceId,
     legacy_default: bool,
@@ -56,8 +57,7 @@ impl<'a> Names<'a> {
             match event.kind {
                 EventKind::StreamCreate { stream, device, legacy_default, .. } => {
                     let entry = names.streams.entry(stream).or_default();
-                    (entry.created, entry.device, entry.legacy_default) =
-                        (event.site, device, legacy_default);
+                    (entry.device, entry.legacy_default) = (device, legacy_default);
                     names.several_devices |= device.0 > 0;
                 }
                 EventKind::EventRecord { stream, .. }
@@ -155,6 +155,7 @@ impl<'a> Names<'a> {
             _ if entry.legacy_default => "default".to_owned(),
             Some(name) if entry.shared_name => format!("{} (stream {})", name.text, entry.number),
             Some(name) => name.text.clone(),
+            None if entry.number == 0 => "unused stream".to_owned(),
             None => format!("stream {}", entry.number),
         }
     }

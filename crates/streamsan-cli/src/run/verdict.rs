@@ -1,77 +1,97 @@
 //! After the program: read the trace, check, say what was found, choose the status.
 
 use super::{End, nothing};
+use crate::ExitStatus;
 use crate::guard::quoted;
 use crate::output::{colors_stderr, eprint, say};
 use crate::reports::{Judged, read, render};
 use std::path::Path;
 use streamsan_check::{Config, Level, Report};
 use streamsan_report::{ColorChoice, Format};
-use streamsan_trace::GapReason;
+use streamsan_trace::{EventKind, GapReason, Trace};
 
 pub(super) fn with_check(trace: &Path, end: End, error_exitcode: u8, color: ColorChoice) -> i32 {
-    say_end(end);
-    let Some(judged) =
-        recorded(trace, |path| Judged::read(path, &Config::default()).map_err(|fault| fault.to_string()))
-    else {
-        return nothing(end);
-    };
+    let check = |path: &Path| Judged::read(path, &Config::default()).map_err(|fault| fault.to_string());
+    let Some(judged) = recorded(trace, end, check) else { return nothing(end) };
     let report = &judged.report;
-    let (operations, errors) = (report.coverage.operations, report.has_errors());
+    if report.coverage.operations == 0 && report.findings.is_empty() {
+        return say_nothing(&judged.trace, end);
+    }
+    say_end(end);
     let counts = counts(report);
     // Such a call was answered with an error.
     let refused = report.gaps.iter().find(|gap| gap.reason == GapReason::UnsupportedCall);
     let refused = refused.map(|gap| judged.trace.tables.string(gap.detail).to_owned());
+    let status = match (end.code(), report.coverage.operations) {
+        (0, 0) => ExitStatus::NothingCaptured.code(),
+        (0, _) if report.has_errors() => i32::from(error_exitcode),
+        (code, _) => code,
+    };
     eprint(&format!("\n{}\n", render(&[judged], Format::Full, colors_stderr(color))));
-    let again = format!("streamsan check {}", quoted(&trace.display().to_string()));
-    if operations == 0 {
-        say("nothing was recorded, so this is no clean result");
-        return nothing(end);
-    }
     if end.code() != 0
         && let Some(call) = refused
     {
         say(&format!("the program may have failed because of streamsan, which does not model {call} yet"));
     }
+    let again = format!("streamsan check {}", quoted(&trace.display().to_string()));
     say(&format!("{counts}. Again, or in another format: {again}"));
-    match end.code() {
-        0 if errors => i32::from(error_exitcode),
-        code => code,
-    }
+    status
 }
 
 pub(super) fn without_check(trace: &Path, end: End) -> i32 {
-    say_end(end);
-    let Some(recorded) = recorded(trace, |path| read(path).map_err(|fault| fault.to_string())) else {
+    let Some(recorded) = recorded(trace, end, |path| read(path).map_err(|fault| fault.to_string())) else {
         return nothing(end);
     };
-    let is_operation =
-        |event: &streamsan_trace::Event| matches!(event.kind, streamsan_trace::EventKind::Op { .. });
-    if !recorded.events.iter().any(is_operation) {
-        say("no CUDA operation was recorded. What can be the reason: streamsan doctor");
-        return nothing(end);
+    if !recorded.events.iter().any(|event| matches!(event.kind, EventKind::Op { .. })) {
+        return say_nothing(&recorded, end);
     }
+    say_end(end);
     say(&format!("recorded. Check it: streamsan check {}", quoted(&trace.display().to_string())));
     end.code()
 }
 
-/// What was recorded, or nothing, with the reason said.
-fn recorded<T>(trace: &Path, read: impl Fn(&Path) -> Result<T, String>) -> Option<T> {
-    if !trace.exists() {
-        eprint(
-            "\nerror: no CUDA operation was recorded\n  \
-             = note: the program never started the recorder: it did not load torch's CUDA runtime,\n          \
-             or did so only in child processes that were started with another environment\nhelp: streamsan doctor\n\n",
-        );
-        return None;
+/// Nothing was recorded: never taken for a clean result. A program that failed has said enough itself.
+fn say_nothing(trace: &Trace, end: End) -> i32 {
+    say_end(end);
+    if end.code() != 0 {
+        say("no CUDA operation was recorded before");
+        return end.code();
     }
-    match read(trace) {
-        Ok(value) => Some(value),
-        Err(message) => {
+    let why = if trace.header.versions.is_empty() {
+        "the program did not import torch"
+    } else {
+        "the program imported torch and put nothing on a CUDA device"
+    };
+    no_operation(&format!(
+        "{why};\n          what its child processes did is not recorded: start streamsan around them"
+    ));
+    ExitStatus::NothingCaptured.code()
+}
+
+fn no_operation(why: &str) {
+    eprint(&format!(
+        "\nerror: no CUDA operation was recorded, so nothing was checked\n  = note: {why}\nhelp: streamsan doctor\n"
+    ));
+}
+
+/// What was recorded, or nothing, with the reason said.
+fn recorded<T>(trace: &Path, end: End, read: impl Fn(&Path) -> Result<T, String>) -> Option<T> {
+    let outcome = if trace.exists() { Some(read(trace)) } else { None };
+    match outcome {
+        Some(Ok(value)) => return Some(value),
+        Some(Err(message)) => {
+            say_end(end);
             eprint(&format!("\n{message}\n"));
-            None
+        }
+        None => {
+            say_end(end);
+            no_operation(
+                "the recorder did not start: the command is statically linked, or it starts its programs\n          \
+                 with an environment of their own",
+            );
         }
     }
+    None
 }
 
 fn say_end(end: End) {
