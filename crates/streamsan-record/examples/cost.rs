@@ -58,7 +58,7 @@ fn main() {
             (table.set_context)(0, 0, label);
             (table.operation)(SIDE, 0, 0, 0, accesses.as_ptr(), 3);
         }
-        let each = (processor_time() - begin) / COUNT;
+        let each = processor_time().saturating_sub(begin) / COUNT;
         println!("operation with 3 accesses: {each:?}");
 
         let begin = processor_time();
@@ -66,7 +66,7 @@ fn main() {
             recorder.event_recorded(0x9000, SIDE, 0, Library::TorchPython);
             (table.torch_callback)(TorchCallback::EventRecord as u32, 0x9000, SIDE);
         }
-        let each = (processor_time() - begin) / COUNT;
+        let each = processor_time().saturating_sub(begin) / COUNT;
         println!("event record with its callback: {each:?}");
         (table.close)();
     }

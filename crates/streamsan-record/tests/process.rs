@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use streamsan_record::table::{RawAccess, TABLE_VERSION};
-use streamsan_record::{StartOptions, env, recorder, start, table};
+use streamsan_record::{Library, StartOptions, env, recorder, start, table};
 use streamsan_trace::file::read;
 use streamsan_trace::{CaptureKind, EventKind, GapReason, MemorySpace, Trace};
 
@@ -69,6 +69,25 @@ fn child() {
             operate(10);
             std::process::exit(0);
         }
+        "threads" => {
+            let before = mappings();
+            for _ in 0..200 {
+                std::thread::spawn(|| {
+                    operate(1);
+                    streamsan_record::recorder().unwrap().event_recorded(
+                        0x9000,
+                        SIDE,
+                        0,
+                        Library::TorchPython,
+                    );
+                })
+                .join()
+                .unwrap();
+            }
+            assert!(mappings() < before + 50, "{} mappings, {before} before", mappings());
+            // SAFETY: as above: nothing flushes what is held now.
+            unsafe { libc::_exit(0) }
+        }
         "close" => {
             // SAFETY: the table's functions take no pointers here.
             unsafe { (table().close)() };
@@ -77,6 +96,11 @@ fn child() {
         }
         other => panic!("{other}"),
     }
+}
+
+/// How many mappings this process has.
+fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
 }
 
 /// Records operations with one access each, through the table.
@@ -156,6 +180,17 @@ fn a_full_disk_stops_recording_and_not_the_program() {
     assert_eq!(status.code(), Some(0));
     assert!((100..10_100).contains(&operations(&trace)), "{}", operations(&trace));
     assert_eq!(gaps(&trace), [GapReason::Lost]);
+}
+
+#[test]
+fn a_thread_that_ends_leaves_its_events_and_no_mapping() {
+    let (status, trace) = record("threads");
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(operations(&trace), 300);
+    let records =
+        trace.events.iter().filter(|event| matches!(event.kind, EventKind::EventRecord { .. })).count();
+    assert_eq!(records, 200);
+    assert_eq!(gaps(&trace), [GapReason::NotClosed]);
 }
 
 #[test]

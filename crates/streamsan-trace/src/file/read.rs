@@ -178,7 +178,9 @@ fn chunk_at(
     if header.committed > (length - CHUNK_HEADER) as u64 {
         return Err("a chunk that holds more than its length");
     }
-    if header.after_number < before || header.thread > SMALL_ID {
+    // Each thread has a chunk.
+    let threads = u32::try_from(bytes.len() / PAGE).unwrap_or(u32::MAX).max(SMALL_ID);
+    if header.after_number < before || header.thread > threads {
         return Err("a chunk header with a field out of range");
     }
     let start = at + CHUNK_HEADER;
