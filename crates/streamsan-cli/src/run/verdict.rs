@@ -5,6 +5,7 @@ use crate::ExitStatus;
 use crate::guard::quoted;
 use crate::output::{colors_stderr, eprint, say};
 use crate::reports::{Judged, read, render};
+use std::fmt::Write as _;
 use std::path::Path;
 use streamsan_check::{Config, Level, Report};
 use streamsan_report::{ColorChoice, Format};
@@ -62,16 +63,20 @@ fn say_nothing(trace: &Trace, end: End) -> i32 {
     } else {
         "the program imported torch and put nothing on a CUDA device"
     };
-    no_operation(&format!(
-        "{why};\n          what its child processes did is not recorded: start streamsan around them"
-    ));
+    no_operation(&[
+        why,
+        "what child processes did is not recorded: start streamsan for the one that uses torch",
+    ]);
     ExitStatus::NothingCaptured.code()
 }
 
-fn no_operation(why: &str) {
-    eprint(&format!(
-        "\nerror: no CUDA operation was recorded, so nothing was checked\n  = note: {why}\nhelp: streamsan doctor\n"
-    ));
+fn no_operation(notes: &[&str]) {
+    let mut text = "\nerror: no CUDA operation was recorded, so nothing was checked\n".to_owned();
+    for note in notes {
+        let _ = writeln!(text, "  = note: {note}");
+    }
+    text.push_str("help: streamsan doctor\n");
+    eprint(&text);
 }
 
 /// What was recorded, or nothing, with the reason said.
@@ -85,10 +90,10 @@ fn recorded<T>(trace: &Path, end: End, read: impl Fn(&Path) -> Result<T, String>
         }
         None => {
             say_end(end);
-            no_operation(
-                "the recorder did not start: the command is statically linked, or it starts its programs\n          \
-                 with an environment of their own",
-            );
+            no_operation(&[
+                "the recorder did not start: the command is statically linked, or clears its environment",
+                "name the Python program itself: streamsan run SCRIPT",
+            ]);
         }
     }
     None
