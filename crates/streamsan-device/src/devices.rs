@@ -194,7 +194,7 @@ extern "C" fn cudaDeviceEnablePeerAccess(peer: c_int, _flags: c_uint) -> Code {
     call(|| {
         let pair = (current_device(), device(peer)?);
         if pair.0 == pair.1 {
-            return Err(Code::INVALID_DEVICE);
+            return Err(Code::PEER_ACCESS_UNSUPPORTED);
         }
         let mut peers = lock(&PEERS)?;
         if peers.contains(&pair) {
