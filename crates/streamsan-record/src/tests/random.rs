@@ -96,11 +96,11 @@ fn any_calls_give_a_sound_trace() {
         }
         std::thread::scope(|scope| {
             for thread in 0..3 {
-                let recorder: &Recorder = &recorded;
+                let shared: &Recorder = &recorded;
                 scope.spawn(move || {
                     let mut random = Rng::with_seed(seed * 3 + thread);
                     for _ in 0..1_000 {
-                        call(recorder, &mut random);
+                        call(shared, &mut random);
                     }
                 });
             }
