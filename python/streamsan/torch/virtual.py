@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -9,6 +10,7 @@ from torch._ops import OpOverload
 
 from streamsan.torch import generators
 from streamsan.torch.aliases import alias, upload
+from streamsan.torch.cells import CELLS
 from streamsan.torch.plans import Operator
 
 _HOST: Final = torch.device("cpu")
@@ -19,6 +21,7 @@ def compute(
     operator: Operator, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
 ) -> Any:
     """Runs the operator on the host; its new results are made by the device's allocator."""
+    run: Callable[..., Any] = CELLS.get(operator.name, func)
     host_args = [_to_host(value) for value in args]
     host_kwargs = {name: _to_host(value) for name, value in kwargs.items()} if kwargs else kwargs
     if host_kwargs:
@@ -26,11 +29,11 @@ def compute(
     if operator.random:
         with generators.drawing(device, generators.find(args, kwargs)) as host:
             _replace_generator(host_args, host_kwargs, host)
-            result = func(*host_args, **host_kwargs)
+            result = run(*host_args, **host_kwargs)
     elif operator.out_names:
         return _compute_out(operator, func, host_args, host_kwargs, kwargs)
     else:
-        result = func(*host_args, **host_kwargs)
+        result = run(*host_args, **host_kwargs)
     asked = kwargs.get("device")
     if asked is not None and torch.device(asked).type == "cpu":
         return result
