@@ -95,14 +95,14 @@ CASES = [
         " amsgrad=False, maximize=False)",
         ["aten::_fused_adamw_ update a, update b, update c, update d, read w"],
     ),
-    # Running statistics are written in training; the older operator's schema does not say so.
+    # Running statistics are written in training.
     (
         "torch.nn.functional.batch_norm(a, v, u, training=True)",
         ["aten::_native_batch_norm_legit read a, update v, update u, write new, write new, write new"],
     ),
     (
         "torch.native_batch_norm(a, None, None, v, u, True, 0.1, 1e-5)",
-        ["aten::native_batch_norm read a, update v, update u, write new, write new, write new"],
+        ["aten::_native_batch_norm_legit read a, update v, update u, write new, write new, write new"],
     ),
     (
         "torch.nn.functional.batch_norm(a, v, u, training=False)",
