@@ -222,6 +222,7 @@ with_caller!(cudaEventElapsedTime, "rcx", elapsed);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::own_stream;
 
     fn event(flags: u32) -> u64 {
         let mut handle = 0;
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn a_synchronize_makes_a_query_succeed() {
         let event = event(0);
-        assert_eq!(record_plainly(event, 2, 0), Code::SUCCESS);
+        assert_eq!(record_plainly(event, own_stream(), 0), Code::SUCCESS);
         assert_eq!(query(event, 0), Code::NOT_READY);
         assert_eq!(synchronize(event, 0), Code::SUCCESS);
         assert_eq!(query(event, 0), Code::SUCCESS);

@@ -105,3 +105,33 @@ extern "C" fn streamsan_table() -> *const RecorderTable {
 extern "C" fn streamsan_is_virtual() -> c_int {
     1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::streams::{own_stream, with_stream};
+
+    /// Whether a query of this stream would say "finished".
+    fn is_finished(handle: u64) -> bool {
+        let polled = with_stream(handle, |state, stream| {
+            let chain = state.chain(stream);
+            state.readiness.poll_chain(chain)
+        });
+        polled.is_ok_and(|(_, ready)| ready)
+    }
+
+    #[test]
+    fn an_operator_is_work_of_its_stream_and_one_that_reads_back_is_waited_for() {
+        let table = streamsan_table();
+        // SAFETY: the table lives as long as the process.
+        let operation = unsafe { (*table).operation };
+        let stream = own_stream();
+        assert!(is_finished(stream));
+        // SAFETY: no accesses.
+        unsafe { operation(stream, 0, 0, 0, std::ptr::null(), 0) };
+        assert!(!is_finished(stream));
+        // SAFETY: no accesses.
+        unsafe { operation(stream, 0, 0, READS_BACK, std::ptr::null(), 0) };
+        assert!(is_finished(stream));
+    }
+}
