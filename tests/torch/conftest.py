@@ -80,7 +80,11 @@ class Program:
         if not check:
             command.append("--no-check")
         done = subprocess.run(
-            [*command, *options, str(file), *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300
+            [*command, *options, str(file), *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == status, done.stdout + done.stderr
         return Recording(source, file, _core.read_events(str(trace)), done.stdout)

@@ -2,7 +2,7 @@
 
 import pytest
 
-SOURCE = '''\
+SOURCE = """\
 import torch
 
 side = torch.cuda.Stream()
@@ -49,7 +49,7 @@ weight.detach().sum().item()  # (item)
 uploaded.cpu()  # (download)
 storage = y.untyped_storage()
 storage.resize_(0)  # (resize)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +57,18 @@ def recording(program):
     return program.run(SOURCE)
 
 
-
 @pytest.fixture(scope="module")
 def streams(recording):
-    names = {event["name"]: event["stream"] for event in recording.events if event["kind"] == "name" and "stream" in event}
-    [default] = {event["stream"] for event in recording.events if event["kind"] == "stream_create" and event["legacy_default"]}
+    names = {
+        event["name"]: event["stream"]
+        for event in recording.events
+        if event["kind"] == "name" and "stream" in event
+    }
+    [default] = {
+        event["stream"]
+        for event in recording.events
+        if event["kind"] == "stream_create" and event["legacy_default"]
+    }
     return {"side": names["side"], "default": default}
 
 
@@ -121,7 +128,11 @@ def test_a_dropped_pinned_tensor_is_watched_by_its_allocator(recording):
     assert upload["op"] == "CopyHostToDevice"
     assert {access["mode"] for access in upload["accesses"]} == {"read", "write"}
     [record] = recording.at("drop pinned", "event_record")
-    waits = [event for event in recording.events if event["kind"] == "host_wait" and event.get("event") == record["event"]]
+    waits = [
+        event
+        for event in recording.events
+        if event["kind"] == "host_wait" and event.get("event") == record["event"]
+    ]
     assert [wait["observer"] for wait in waits] == ["PinnedAllocator"]
     assert recording.at("upload", "host_wait") == []
 
@@ -163,11 +174,14 @@ def test_a_launch_without_an_operator_is_a_gap(recording):
 def test_a_wait_for_an_event_without_a_record(recording, streams):
     [wait] = recording.at("never recorded")
     assert (wait["kind"], wait["stream"]) == ("event_wait", streams["side"])
-    assert not any(event["kind"] == "event_record" and event["event"] == wait["event"] for event in recording.events)
+    assert not any(
+        event["kind"] == "event_record" and event["event"] == wait["event"] for event in recording.events
+    )
 
 
 @pytest.mark.parametrize(
-    ("label", "target"), [("synchronize stream", "stream"), ("synchronize device", "device"), ("synchronize event", "event")]
+    ("label", "target"),
+    [("synchronize stream", "stream"), ("synchronize device", "device"), ("synchronize event", "event")],
 )
 def test_synchronizations_are_waits_by_the_program(recording, label, target):
     [wait] = recording.at(label, "host_wait")
@@ -191,5 +205,7 @@ def test_resizing_a_storage_frees_its_block(recording):
 
 
 def test_streams_in_sight_are_told(recording, streams):
-    [frame] = [frame for event in recording.at("wait_stream")[:1] for frame in event["stack"] if frame["user"]]
+    [frame] = [
+        frame for event in recording.at("wait_stream")[:1] for frame in event["stack"] if frame["user"]
+    ]
     assert frame["streams"] == {"side": streams["side"], "current": streams["default"]}

@@ -114,7 +114,10 @@ CASES = [
     ("host.to('cuda', torch.half)", ["aten::copy_ write new"]),
     ("a.t().cpu()", ["aten::_to_copy read a"]),
     ("a[:, ::2].cpu()", ["aten::clone read a, write new", "aten::copy_ read new"]),
-    ("a.to('cpu', torch.half, non_blocking=True)", ["aten::_to_copy read a, write new", "aten::copy_ read new, write new"]),
+    (
+        "a.to('cpu', torch.half, non_blocking=True)",
+        ["aten::_to_copy read a, write new", "aten::copy_ read new, write new"],
+    ),
     ("torch.tensor([1.0], device='cuda')", ["memcpy HtoD write new"]),
 ]
 
@@ -139,7 +142,7 @@ WAITS = [
     ("print(a)", True),
 ]
 
-PRELUDE = '''\
+PRELUDE = """\
 import torch
 
 side = torch.cuda.Stream()
@@ -163,7 +166,7 @@ def reset():
     mask.fill_(True)
 
 
-'''
+"""
 
 
 def build(statements):
@@ -177,7 +180,9 @@ def build(statements):
 def recording(program):
     # Each case that changes a tensor's shape works on `d`, which is made anew.
     statements = [statement for statement, _ in CASES]
-    source = build(statements).replace("reset()\n", "reset()\nd = torch.empty(4, 4, device='cuda')\nd.fill_(1)\n")
+    source = build(statements).replace(
+        "reset()\n", "reset()\nd = torch.empty(4, 4, device='cuda')\nd.fill_(1)\n"
+    )
     return program.run(source)
 
 
@@ -203,7 +208,9 @@ def waiting(program):
 def test_waits(waiting, number, statement, expected):
     operations = waiting.at(f"case {number}", "op")
     # torch's pinned allocator looks at its events now and then.
-    waits = [wait for wait in waiting.at(f"case {number}", "host_wait") if wait["observer"] != "PinnedAllocator"]
+    waits = [
+        wait for wait in waiting.at(f"case {number}", "host_wait") if wait["observer"] != "PinnedAllocator"
+    ]
     assert operations
     assert [wait["observer"] for wait in waits] == ["Program"] * len(waits)
     assert bool(waits) == expected

@@ -1,7 +1,7 @@
 """Scripts that say what must be found in them: `fail/` on the lines of the findings, `pass/` nothing.
 
-    # (1)                              names this line
-    # error: [SS101] after (1)         the finding's later access is on this line, its earlier one on line (1)
+# (1)                              names this line
+# error: [SS101] after (1)         the finding's later access is on this line, its earlier one on line (1)
 """
 
 import json
@@ -65,7 +65,9 @@ def test_fail(file, tmp_path):
     for finding in report["findings"]:
         line = user_line(finding["second"], file)
         earlier = user_line(finding.get("first"), file)
-        named = any(rule == finding["rule"] and later == line and first is None for rule, _, first, later in expected)
+        named = any(
+            rule == finding["rule"] and later == line and first is None for rule, _, first, later in expected
+        )
         found.append((finding["rule"], finding["level"], None if named else earlier, line))
         assert finding["fix"] is None or finding["fix"]["verified"], finding["fix"]
     assert sorted(found) == expected

@@ -2,7 +2,7 @@
 
 import pytest
 
-SOURCE = '''\
+SOURCE = """\
 import sys
 
 import torch
@@ -63,7 +63,7 @@ for step in range(4):
     expected_optimizer.step()
     expected_optimizer.zero_grad()
     print(loss.item(), expected.item())
-'''
+"""
 
 
 @pytest.mark.parametrize("optimizer", ["default", "foreach", "single", "fused"])

@@ -102,7 +102,11 @@ impl ThreadRecorder {
         let stack = capture(py);
         if let Some(number) = new_node {
             let mut state = self.state();
-            state.forward_sites.entry(thread_number()).or_insert_with(ForwardSites::new).remember(number, stack.site);
+            state
+                .forward_sites
+                .entry(thread_number())
+                .or_insert_with(ForwardSites::new)
+                .remember(number, stack.site);
         }
         if plan.route != ROUTE_VIEW {
             let forward_site = self.forward_site(py, call.as_deref())?;

@@ -37,7 +37,9 @@ def install() -> None:
             "install the CUDA build (the default of PyPI on Linux)"
         )
     _installed = True
-    _core.configure(_library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place)
+    _core.configure(
+        _library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place
+    )
     _tell_header()
     _keep_to_plain_kernels()
     register_callbacks()

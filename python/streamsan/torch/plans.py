@@ -28,7 +28,7 @@ class Route(enum.IntEnum):
     COMPUTE = 3
     """On host tensors over the same bytes."""
     PARTS = 4
-    """By the operators that it is made of. They come here whole where autograd is off, as in inference mode."""
+    """By the operators that it is made of. Such come here whole in inference mode."""
 
 
 @dataclass(frozen=True, slots=True)

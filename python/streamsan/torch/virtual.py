@@ -64,7 +64,9 @@ def _compute_out(
 ) -> Any:
     """Runs an `out=` operator into new host tensors: it may have to resize the given ones."""
     given = [kwargs[name] for name in operator.out_names]
-    fresh = [[_fresh(item) for item in out] if isinstance(out, (list, tuple)) else _fresh(out) for out in given]
+    fresh = [
+        [_fresh(item) for item in out] if isinstance(out, (list, tuple)) else _fresh(out) for out in given
+    ]
     func(*args, **{**host_kwargs, **dict(zip(operator.out_names, fresh, strict=True))})
     for out, result in zip(given, fresh, strict=True):
         pairs = zip(out, result, strict=True) if isinstance(result, list) else [(out, result)]
@@ -79,7 +81,9 @@ def _fresh(out: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=out.dtype)
 
 
-def _to_device(operator: Operator, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: int) -> Any:
+def _to_device(
+    operator: Operator, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
+) -> Any:
     if isinstance(result, _Tensor):
         position = operator.results[0]
         if position >= 0:
