@@ -7,11 +7,11 @@ use streamsan_record::{CopyCall, CopyLayout, MemsetCall};
 use streamsan_trace::OpKind;
 
 use crate::call::{call, record};
-use crate::devices::device;
+use crate::devices::{device, may_reach};
 use crate::errors::{Answer, Code};
 use crate::memory::is_device_memory;
 use crate::pointers::{PointerKind, direction, kind_of};
-use crate::streams::{enqueue, host_waited};
+use crate::streams::{enqueue, host_waited, with_stream};
 
 /// Rows of bytes in memory.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ fn copy(request: &Request) -> Answer {
     let Request { destination, source, rows, .. } = *request;
     if rows.width == 0 || rows.height == 0 {
         // CUDA still looks at the stream.
-        return crate::streams::with_stream(request.stream, |_, _| ()).map(|_| ());
+        return with_stream(request.stream, |_, _| ()).map(|_| ());
     }
     if destination.1 < rows.width || source.1 < rows.width {
         return Err(if rows.height > 1 { Code::INVALID_PITCH_VALUE } else { Code::INVALID_VALUE });
@@ -238,7 +238,7 @@ unsafe extern "C" fn cudaMemcpy2DAsync(
 
 fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchronous: bool) -> Answer {
     if rows.width == 0 || rows.height == 0 {
-        return crate::streams::with_stream(stream, |_, _| ()).map(|_| ());
+        return with_stream(stream, |_, _| ()).map(|_| ());
     }
     if pitch < rows.width {
         return Err(Code::INVALID_VALUE);
@@ -248,6 +248,11 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
         return Err(Code::INVALID_VALUE);
     }
     rows.check((to, pitch), kind)?;
+    if let PointerKind::Device(owner) = kind
+        && !may_reach(with_stream(stream, |_, _| ())?.0.device, owner)?
+    {
+        return Err(Code::INVALID_VALUE);
+    }
     // A memset of device memory never holds the host.
     let blocking = !asynchronous && kind == PointerKind::Pinned;
     let stream = enqueue(stream)?;

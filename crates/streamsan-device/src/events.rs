@@ -198,9 +198,10 @@ unsafe extern "C" fn elapsed(milliseconds: *mut c_float, start: u64, end: u64, c
                 if known.flags & DISABLE_TIMING != 0 {
                     return Err(Code::INVALID_RESOURCE_HANDLE);
                 }
-                Ok(last.at)
+                Ok((last.at, known.device))
             };
-            Ok((at(start)?, at(end)?))
+            let ((from, device), (to, other)) = (at(start)?, at(end)?);
+            if device == other { Ok((from, to)) } else { Err(Code::INVALID_RESOURCE_HANDLE) }
         })?;
         let time = match to.checked_duration_since(from) {
             Some(_) if start == end => 0.0,
