@@ -14,6 +14,7 @@ from streamsan import _core
 from streamsan._errors import CaptureError
 from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
+from streamsan.torch.kernels import keep_to_plain_kernels
 from streamsan.torch.places import describe_place
 from streamsan.torch.printing import keep_mode_on
 from streamsan.torch.streams import watch_streams
@@ -41,7 +42,7 @@ def install() -> None:
         _library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place
     )
     _tell_header()
-    _keep_to_plain_kernels()
+    keep_to_plain_kernels()
     register_callbacks()
     watch_streams()
     watch_backward()
@@ -64,11 +65,3 @@ def _tell_header() -> None:
     _core.set_header_text(1, os.getcwd())
     version = ".".join(str(part) for part in sys.version_info[:3])
     _core.set_header_text(2, f"torch {torch.__version__}, CUDA {torch.version.cuda}, Python {version}")
-
-
-def _keep_to_plain_kernels() -> None:
-    """Turns fused libraries off, so that composite operators come apart into ones with host kernels."""
-    torch.backends.cudnn.enabled = False
-    torch.backends.cuda.enable_flash_sdp(False)
-    torch.backends.cuda.enable_mem_efficient_sdp(False)
-    torch.backends.cuda.enable_cudnn_sdp(False)
