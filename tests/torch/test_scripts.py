@@ -2,6 +2,7 @@
 
 # (1)                              names this line
 # error: [SS101] after (1)         the finding's later access is on this line, its earlier one on line (1)
+    #@ gpus: 2                         it needs two devices
 """
 
 import json
@@ -14,6 +15,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 LABEL = re.compile(r"#\s*(?:.*\s)?\((\d+)\)\s*$")
+DEVICES = re.compile(r"^#@ gpus: (\d+)$", re.MULTILINE)
 EXPECTATION = re.compile(r"#\s*(error|warning): \[(SS\d{3})\](?: after \((\d+)\))?")
 
 
@@ -41,7 +43,9 @@ def user_line(place, file):
 def findings(file, folder):
     trace = folder / f"{file.stem}.sstrace"
     command = [sys.executable, "-m", "streamsan"]
-    run = [*command, "run", "--device", "virtual", "--no-check", "-o", str(trace), str(file)]
+    devices = DEVICES.search(file.read_text())
+    run = [*command, "run", "--device", "virtual", "--device-count", devices[1] if devices else "1"]
+    run += ["--no-check", "-o", str(trace), str(file)]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     check = [*command, "check", "--output-format", "json", str(trace)]

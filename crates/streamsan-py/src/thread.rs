@@ -10,7 +10,6 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::context::{self, BackwardCall, capture, thread_number};
 use crate::operation;
 use crate::plan::Plan;
-use crate::stack::Frames;
 use crate::table::table;
 use crate::torch_functions::{next_sequence_number, running_node};
 
@@ -154,8 +153,7 @@ impl ThreadRecorder {
 
     /// The autograd engine is called here.
     fn enter_backward(&self, py: Python<'_>) {
-        let frames = Frames::capture(py);
-        let call = BackwardCall::enter(&frames);
+        let call = BackwardCall::enter(py);
         self.state().backward_calls.push(call);
     }
 

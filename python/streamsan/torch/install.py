@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import sysconfig
@@ -48,9 +47,7 @@ def install() -> None:
     watch_backward()
     watch_threads()
     keep_mode_on()
-    mode = enter_thread()
-    # Called before the trace is closed: what the interpreter frees at its end is not watched.
-    atexit.register(mode.__exit__, None, None, None)
+    enter_thread()
 
 
 def _library_folders() -> list[str]:

@@ -1,7 +1,9 @@
-"""Libraries of fused kernels, which are off on the virtual device: composite operators then come apart into
-operators that have host kernels.
+"""Libraries of fused kernels, which are off on the virtual device.
 
-The program still finds the settings as it made them.
+Composite operators then come apart into operators that have host kernels.
+
+The program finds its settings of attention as it made them. It finds cuDNN off, as torch's own Python code
+passes that setting on.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import torch
 
 # Setter, getter, and the value that torch works with.
 _SETTINGS = (
-    ("_set_cudnn_enabled", "_get_cudnn_enabled", False),
     ("_set_sdp_use_flash", "_get_flash_sdp_enabled", False),
     ("_set_sdp_use_mem_efficient", "_get_mem_efficient_sdp_enabled", False),
     ("_set_sdp_use_cudnn", "_get_cudnn_sdp_enabled", False),
@@ -26,9 +27,7 @@ def keep_to_plain_kernels() -> None:
     for setter, getter, value in _SETTINGS:
         if hasattr(native, setter) and hasattr(native, getter):
             _pretend(native, setter, getter, value)
-    # This one holds the functions themselves.
-    cudnn: Any = torch.backends.cudnn
-    type(cudnn).enabled = torch.backends.ContextProp(native._get_cudnn_enabled, native._set_cudnn_enabled)
+    _keep_cudnn_off(native)
     native._jit_override_can_fuse_on_gpu(False)
 
 
@@ -45,3 +44,15 @@ def _pretend(native: Any, setter: str, getter: str, value: bool) -> None:
 
     setattr(native, setter, set_shown)
     setattr(native, getter, get_shown)
+
+
+def _keep_cudnn_off(native: Any) -> None:
+    native._set_cudnn_enabled(False)
+
+    def leave_off(enabled: bool) -> None:
+        pass
+
+    native._set_cudnn_enabled = leave_off
+    # The module holds the functions themselves.
+    cudnn: Any = torch.backends.cudnn
+    type(cudnn).enabled = torch.backends.ContextProp(native._get_cudnn_enabled, leave_off)

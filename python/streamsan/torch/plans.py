@@ -113,7 +113,7 @@ def kernel_key(func: OpOverload) -> torch._C.DispatchKey | None:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     for name in ("CompositeExplicitAutograd", "CUDA"):
         if has(func.name(), name):
-            # A kernel for host tensors too can compute the result, whatever the one for the device is made of.
+            # A kernel for host tensors computes the result without what the other is made of.
             if name == "CUDA" and has(func.name(), "CPU"):
                 return None
             return getattr(torch._C.DispatchKey, name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -140,6 +141,12 @@ def watch_streams() -> None:
     _watch_stream_creation()
     _watch_sleep()
     _watch_host_reads()
+    native: Any = torch._C
+    _locate(native, "_cuda_emptyCache")
+    runtime = getattr(native, "_cudart", None)
+    for name in dir(runtime):
+        if name.startswith("cuda") and inspect.isbuiltin(getattr(runtime, name)):
+            _locate(runtime, name)
     _locate(torch.cuda, "synchronize")
     _locate(torch.accelerator, "synchronize")
     # These upload without an operator.
