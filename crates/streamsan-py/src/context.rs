@@ -50,14 +50,9 @@ impl BackwardCall {
 
     /// The call whose thread waits for this one: this call, or one around it.
     fn made_elsewhere(self: &Arc<Self>) -> Option<Arc<Self>> {
-        let mut call = Some(Arc::clone(self));
-        while let Some(inner) = call {
-            if inner.caller != thread_number() {
-                return Some(inner);
-            }
-            call = inner.outer.clone();
-        }
-        None
+        std::iter::successors(Some(self), |call| call.outer.as_ref())
+            .find(|call| call.caller != thread_number())
+            .map(Arc::clone)
     }
 
     fn last() -> Option<Arc<Self>> {
