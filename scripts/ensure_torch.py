@@ -35,7 +35,9 @@ def main() -> None:
         print(f"installing {TORCH}: 2.6 GB to download, 4.6 GB on disk", flush=True)
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", TORCH], check=True)
     if suitable_torch(sys.executable) is None:
-        sys.exit("the torch that was installed is not a CUDA 13 build; streamsan needs that one (Linux x86-64)")
+        sys.exit(
+            "the torch that was installed is not a CUDA 13 build; streamsan needs that one (Linux x86-64)"
+        )
 
 
 if __name__ == "__main__":

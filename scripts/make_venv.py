@@ -16,7 +16,9 @@ from ensure_torch import suitable_torch
 
 def main() -> None:
     if sys.version_info < (3, 10):
-        sys.exit(f"python {sys.version.split()[0]} is too old: streamsan needs 3.10 or newer (PYTHON=… make demo)")
+        sys.exit(
+            f"python {sys.version.split()[0]} is too old: streamsan needs 3.10 or newer (PYTHON=… make demo)"
+        )
     target = Path(sys.argv[1])
     shared = suitable_torch(sys.executable)
     venv.create(target, with_pip=True)
