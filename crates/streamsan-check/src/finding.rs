@@ -83,13 +83,13 @@ pub struct OrderedUpTo {
 }
 
 /// One change to the program that removes a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What to do.
-    pub action: FixAction,
+    /// What to do, each once, in order of need. More than one if the occurrences are on several streams.
+    pub actions: Vec<FixAction>,
     /// The frame before whose line the code goes.
     pub frame: Option<FrameId>,
-    /// The operation before which the edge was inserted when the fix was checked.
+    /// The event before whose line the code goes.
     pub before: OpNumber,
     /// Whether the trace was checked again with all fixes of the report in place, this finding was gone and
     /// nothing new appeared.

@@ -195,6 +195,12 @@ impl HappensBefore {
         WaitOutcome::Edge { from: record.stream, new }
     }
 
+    /// What everything issued to the stream from now on is ordered after.
+    pub(crate) fn knowledge(&mut self, stream: StreamId, number: OpNumber) -> Snapshot {
+        let chain = self.enter(stream, number);
+        self.chains[chain.index()].snapshot()
+    }
+
     /// An edge as if `waiter` had just waited for all work issued to `awaited`: a proposed fix.
     pub(crate) fn wait_for_stream(&mut self, waiter: StreamId, awaited: StreamId, number: OpNumber) {
         if waiter == awaited {
@@ -204,6 +210,16 @@ impl HappensBefore {
         let chain = self.enter(waiter, number);
         if let Some(snapshot) = self.snapshot_of(awaited) {
             self.chains[chain.index()].learn(&snapshot, number);
+        }
+    }
+
+    /// An edge as if the host had just waited for all work issued to `awaited`: a proposed fix.
+    pub(crate) fn host_wait_for_stream(&mut self, awaited: StreamId, number: OpNumber) {
+        self.enter(awaited, number);
+        if let Some(snapshot) = self.snapshot_of(awaited)
+            && self.host.learn(&snapshot, number)
+        {
+            self.host_version += 1;
         }
     }
 

@@ -84,6 +84,6 @@ fn finding(rule: Rule, event: &Event, count: u64, trace: &Trace) -> Finding {
         count,
         fix: None,
         notes: Vec::new(),
-        fingerprint: fingerprint(rule, &[second], &trace.tables),
+        fingerprint: fingerprint(rule, None, &second, &trace.tables),
     }
 }
