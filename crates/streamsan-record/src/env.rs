@@ -11,7 +11,3 @@ pub const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";
 
 /// Bytes of memory of each virtual device.
 pub const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
-
-/// Process id of the recorded process. Set by the recorder; a child that was made by fork and exec finds
-/// another process's id here and does not write into its parent's trace.
-pub const PROCESS: &str = "STREAMSAN_PROCESS";

@@ -21,7 +21,14 @@ pub enum RecordError {
 impl fmt::Display for RecordError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { path, source } => write!(formatter, "cannot write the trace {}: {source}", path.display()),
+            Self::File { path, source } if source.kind() == io::ErrorKind::AlreadyExists => write!(
+                formatter,
+                "cannot write the trace {}: the file exists; remove it, or name another one",
+                path.display()
+            ),
+            Self::File { path, source } => {
+                write!(formatter, "cannot write the trace {}: {source}", path.display())
+            }
             Self::AlreadyStarted => formatter.write_str("this process is recorded already"),
         }
     }

@@ -3,33 +3,23 @@
 //! The preloaded library owns the one recorder of a process: it calls [`start`] once and then the methods of
 //! [`recorder`]. The Python layer talks to the same recorder through the C [`table()`].
 
+mod blocks;
 mod calls;
 pub mod env;
 mod error;
+mod exports;
+mod feed;
+mod handles;
+mod intern;
+mod operations;
+mod process;
 mod recorder;
 pub mod table;
+mod thread;
+mod writer;
 
 pub use calls::{CopyCall, CopyLayout, Library, MemsetCall, StartOptions, WaitOn};
 pub use error::RecordError;
+pub use exports::table;
+pub use process::{recorder, start};
 pub use recorder::Recorder;
-
-/// The recorder of this process, or `None` if nothing is recorded: it was never started, was closed, ran out of
-/// disk, or this is a forked child.
-pub fn recorder() -> Option<&'static Recorder> {
-    None
-}
-
-/// Starts recording. The calling thread becomes thread 0.
-///
-/// # Errors
-///
-/// If the file cannot be made, or if this process is recorded already.
-pub fn start(options: StartOptions) -> Result<(), RecordError> {
-    let _ = options;
-    Err(RecordError::AlreadyStarted)
-}
-
-/// The C table. It is there whether or not this process is recorded.
-pub fn table() -> &'static table::RecorderTable {
-    unimplemented!("follows")
-}

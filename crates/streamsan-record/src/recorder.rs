@@ -1,8 +1,18 @@
-//! The recorder's calls, one for each thing a runtime library can say.
+//! The recorder: one trace file, the handles and memory it knows, and the threads that write into it.
 
-use streamsan_trace::{HostWaitHow, MemorySpace};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{CopyCall, Library, MemsetCall, WaitOn};
+use streamsan_trace::{EventKind, GapReason, StreamId, StringId, ThreadId};
+
+use crate::blocks::Blocks;
+use crate::handles::{Events, NewStream, Streams};
+use crate::intern::Interner;
+use crate::thread::Thread;
+use crate::writer::TraceFile;
+use crate::{RecordError, StartOptions};
 
 /// Records what a process does with CUDA into one trace file.
 ///
@@ -10,65 +20,180 @@ use crate::{CopyCall, Library, MemsetCall, WaitOn};
 /// after the runtime call has succeeded, on the thread that made it, except where a method says otherwise.
 #[derive(Debug)]
 pub struct Recorder {
-    _private: (),
+    /// Tells recorders of one process apart (tests have several).
+    id: u64,
+    pub(crate) file: TraceFile,
+    known: Mutex<Known>,
+    interner: Mutex<Interner>,
+    /// By [`thread_key`]. Boxed and never removed, so that a thread can keep a pointer to its own.
+    threads: Mutex<HashMap<u64, Box<Mutex<Thread>>>>,
+    pub(crate) operations: AtomicU64,
+    /// Whether a torch layer talks to the recorder: then calls without a callback are not the program's.
+    pub(crate) layer: AtomicBool,
 }
 
-#[expect(unused_variables, reason = "bodies follow")]
+/// Handles and memory. Ids are given while this is locked and numbers are taken after, so an event never has a
+/// smaller number than the one that introduced its ids.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub streams: Streams,
+    pub events: Events,
+    pub blocks: Blocks,
+}
+
+static RECORDERS: AtomicU64 = AtomicU64::new(1);
+static THREAD_KEYS: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    // Neither has a destructor, so both can be used while a thread ends.
+    static THREAD_KEY: Cell<u64> = const { Cell::new(0) };
+    /// The recorder used last by this thread, and the thread's state in it.
+    static STATE: Cell<(u64, *const Mutex<Thread>)> = const { Cell::new((0, std::ptr::null())) };
+}
+
+fn thread_key() -> u64 {
+    THREAD_KEY.with(|key| {
+        if key.get() == 0 {
+            key.set(THREAD_KEYS.fetch_add(1, Ordering::Relaxed));
+        }
+        key.get()
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Recorder {
-    /// A stream was created. `blocking`: without the non-blocking flag.
-    pub fn stream_created(&self, handle: u64, device: u32, blocking: bool, priority: i32) {}
-
-    /// A stream is about to be destroyed: called before the runtime call, so that its handle is not reused yet.
-    pub fn stream_destroyed(&self, handle: u64) {}
-
-    /// An event was created.
-    pub fn event_created(&self, handle: u64) {}
-
-    /// An event is about to be destroyed: called before the runtime call.
-    pub fn event_destroyed(&self, handle: u64) {}
-
-    /// An event was recorded in a stream.
-    pub fn event_recorded(&self, event: u64, stream: u64, device: u32, caller: Library) {}
-
-    /// A stream was made to wait for an event.
-    pub fn event_waited(&self, stream: u64, device: u32, event: u64, caller: Library) {}
-
-    /// The host is about to wait. Followed by [`Recorder::host_waited`] on the same thread if the call succeeds.
-    /// Not needed for queries.
-    pub fn host_wait_begin(&self, target: WaitOn) {}
-
-    /// The host has learned that work has finished: a wait returned, or a query said "finished".
-    pub fn host_waited(&self, target: WaitOn, how: HostWaitHow, caller: Library) {}
-
-    /// A copy was enqueued.
-    pub fn copy(&self, call: &CopyCall<'_>) {}
-
-    /// A memset was enqueued.
-    pub fn memset(&self, call: &MemsetCall) {}
-
-    /// A kernel was launched.
-    pub fn launch(&self, stream: u64, device: u32, kernel_name: &str) {}
-
-    /// A host function was enqueued.
-    pub fn host_function(&self, stream: u64, device: u32) {}
-
-    /// Memory was allocated by a runtime call (not by torch's caching allocator).
-    pub fn memory_allocated(&self, space: MemorySpace, address: u64, size: u64) {}
-
-    /// Memory is about to be freed: called before the runtime call.
-    pub fn memory_freed(&self, address: u64) {}
-
-    /// A call was made that is not implemented or not modelled. Each name is recorded once a thread and site.
-    pub fn unsupported(&self, call: &str) {}
-
-    /// Whether the event's last record was made by one of torch's allocators. A query by them should then
-    /// succeed at once on the virtual device.
-    pub fn event_is_allocators(&self, event: u64) -> bool {
-        false
+    /// Makes the trace file and a recorder that writes into it. The calling thread becomes thread 0.
+    ///
+    /// The one recorder of a process is made by [`crate::start`].
+    ///
+    /// # Errors
+    ///
+    /// If the file is there already or cannot be made.
+    pub fn create(options: &StartOptions) -> Result<Self, RecordError> {
+        let file = TraceFile::create(&options.path, options.capture, options.devices)
+            .map_err(|source| RecordError::File { path: options.path.clone(), source })?;
+        let recorder = Self {
+            id: RECORDERS.fetch_add(1, Ordering::Relaxed),
+            file,
+            known: Mutex::default(),
+            interner: Mutex::default(),
+            threads: Mutex::default(),
+            operations: AtomicU64::new(0),
+            layer: AtomicBool::new(false),
+        };
+        drop(recorder.thread());
+        Ok(recorder)
     }
 
-    /// The stream, as (raw handle, device), of the event's last record.
-    pub fn event_target(&self, event: u64) -> Option<(u64, u32)> {
-        None
+    /// Whether events are still written: not closed, not out of disk, not a forked child.
+    pub fn is_recording(&self) -> bool {
+        !self.file.is_stopped()
+    }
+
+    /// Writes what is held back and marks the trace as closed. Nothing is recorded after.
+    pub fn close(&self) {
+        // Stopped first: whoever is inside a call finishes it before its thread's lock is had here.
+        if self.file.begin_close() {
+            self.flush();
+            self.file.mark_closed();
+        }
+    }
+
+    /// Writes what threads hold back.
+    fn flush(&self) {
+        for thread in lock(&self.threads).values() {
+            self.settle(&mut lock(thread));
+        }
+    }
+
+    /// Notes that the process forked: called in the parent.
+    pub(crate) fn forked(&self) {
+        if self.is_recording() {
+            let mut thread = self.begin();
+            self.put_gap(&mut thread, GapReason::Forked, "");
+        }
+    }
+
+    /// How many operations were recorded.
+    pub fn operations_recorded(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    /// The state of the calling thread.
+    pub(crate) fn thread(&self) -> MutexGuard<'_, Thread> {
+        let (recorder, state) = STATE.get();
+        if recorder == self.id {
+            // SAFETY: the pointer was taken from this recorder's map, whose boxes live as long as it does.
+            return lock(unsafe { &*state });
+        }
+        let mut threads = lock(&self.threads);
+        let id = ThreadId(threads.len() as u32);
+        let state: &Mutex<Thread> =
+            threads.entry(thread_key()).or_insert_with(|| Box::new(Mutex::new(Thread::new(id))));
+        let state: *const Mutex<Thread> = state;
+        drop(threads);
+        STATE.set((self.id, state));
+        // SAFETY: as above.
+        lock(unsafe { &*state })
+    }
+
+    /// The state of the calling thread at the start of a call that is an event: what was held is settled, and event
+    /// records that follow are not guards of a free before.
+    pub(crate) fn begin(&self) -> MutexGuard<'_, Thread> {
+        let mut thread = self.thread();
+        self.settle(&mut thread);
+        thread.freed = None;
+        thread.begun = None;
+        thread
+    }
+
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        lock(&self.known)
+    }
+
+    pub(crate) fn interner(&self) -> MutexGuard<'_, Interner> {
+        lock(&self.interner)
+    }
+
+    pub(crate) fn string(&self, text: &str) -> StringId {
+        self.interner().string(&self.file, text)
+    }
+
+    /// The id of a stream, announced if it is new.
+    pub(crate) fn stream(
+        &self,
+        thread: &mut Thread,
+        known: &mut Known,
+        handle: u64,
+        device: u32,
+    ) -> StreamId {
+        let (id, new) = known.streams.resolve(handle, device, thread.id);
+        if let Some(new) = new {
+            self.announce(thread, new);
+        }
+        id
+    }
+
+    pub(crate) fn announce(&self, thread: &mut Thread, new: NewStream) {
+        let NewStream { id, device, blocking, legacy_default, priority } = new;
+        let kind = EventKind::StreamCreate { stream: id, device, blocking, legacy_default, priority };
+        thread.emit(&self.file, &kind, &[]);
+    }
+
+    pub(crate) fn put_gap(&self, thread: &mut Thread, reason: GapReason, detail: &str) {
+        let detail = self.string(detail);
+        thread.emit(&self.file, &EventKind::Gap { reason, detail }, &[]);
+    }
+
+    /// The same gap, once a thread, site and detail.
+    pub(crate) fn put_gap_once(&self, thread: &mut Thread, reason: GapReason, detail: &str) {
+        let seen = thread.reported.entry(thread.context.site).or_default();
+        if !seen.contains(detail) {
+            seen.insert(detail.to_owned());
+            self.put_gap(thread, reason, detail);
+        }
     }
 }

@@ -1,1 +1,80 @@
-//! Placeholder until its first test exists.
+//! How a report reads: text for people, lines for editors, JSON for programs.
+//!
+//! This crate alone knows sentences, colours and JSON keys. It reads no file, clock or environment: source
+//! text comes through [`Sources`], and the same inputs give the same bytes.
+
+mod advice;
+mod colour;
+mod concise;
+mod full;
+mod gaps;
+mod headline;
+mod json;
+mod names;
+mod notes;
+mod numbers;
+mod places;
+mod sources;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use colour::ColorChoice;
+pub use names::Names;
+pub use places::Paths;
+pub use sources::{NoSources, Sources};
+
+use streamsan_check::Report;
+use streamsan_trace::Trace;
+
+/// How to write a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Text with source lines, notes and the fix.
+    Full,
+    /// One line for each finding.
+    Concise,
+    /// One JSON document.
+    Json,
+}
+
+/// A trace, what the check said of it, and the name of its file.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked<'a> {
+    /// Where the trace was read from, as the user wrote it.
+    pub file: &'a str,
+    /// The trace.
+    pub trace: &'a Trace,
+    /// The outcome.
+    pub report: &'a Report,
+}
+
+/// What a report depends on besides its traces.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Whether to use terminal colours. Ignored by JSON.
+    pub color: bool,
+    /// Name and version of the tool, for JSON.
+    pub tool: &'a str,
+}
+
+/// Writes the report of one trace or of several, such as those of several ranks.
+///
+/// Findings are numbered through: `F1`, `F2`, … The text ends with a line feed.
+pub fn render(
+    format: Format,
+    checked: &[Checked<'_>],
+    sources: &dyn Sources,
+    options: &Options<'_>,
+) -> String {
+    match format {
+        Format::Full => full::render(checked, sources, options),
+        Format::Concise => concise::render(checked),
+        Format::Json => json::render(checked, options),
+    }
+}
+
+/// The last lines of a full report: table, counts, what was not seen.
+pub fn summary(checked: &[Checked<'_>]) -> String {
+    summary::render(checked)
+}

@@ -1,1 +1,47 @@
-//! Placeholder until its first test exists.
+//! The judge: small stream programs on the CPU, every legal schedule, the true answer.
+//!
+//! A program ([`Program`], written in `sim` blocks of markdown files) says what a host thread calls: work
+//! in streams, records and waits of events, host waits. [`judge`] *executes* it, in every order that CUDA
+//! allows, and says which conflicting operations can execute in either order. It knows no clocks, epochs or
+//! reachability, so it can be set against the checker: [`lower`] gives the trace that a recorder would have
+//! written for the same program. [`reachability`] is a second, static definition that the judge itself is
+//! tested against.
+//!
+//! What is modelled: one device and one host thread; streams as in-order queues; the legacy default stream
+//! with blocking and non-blocking streams; events as the last record at the time of the wait; operations
+//! that execute as a whole. What can be missed: effects inside an operation, allocation and reuse, host
+//! accesses, graphs (not in the language yet), and, in programs too large for all their states, orders that
+//! no sampled schedule had; [`Verdict::complete`] says so.
+
+mod annotations;
+mod bytes;
+mod command;
+mod display;
+mod error;
+mod execution;
+mod explore;
+mod judge;
+mod lower;
+mod markdown;
+mod parse;
+mod program;
+mod queues;
+mod random;
+pub mod reachability;
+mod replay;
+mod sample;
+mod state_set;
+
+pub use annotations::{Annotations, Expectation, ExpectedLevel};
+pub use bytes::{Bytes, Runs};
+pub use command::{describe, witness_text};
+pub use error::ProgramError;
+pub use execution::Actor;
+pub use judge::{Effort, Judge, Pair, Verdict, judge, witness};
+pub use lower::{Lowered, lower};
+pub use markdown::{Test, parse_file};
+pub use parse::parse;
+pub use program::{Access, Action, Buffer, Program, Step, Stream, StreamKind, Target};
+pub use random::random;
+pub use replay::{Replay, ScheduleError, replay, schedule_text};
+pub use sample::Schedule;

@@ -1,0 +1,114 @@
+//! CUDA's error codes, their names, and the last error of each thread.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char};
+
+/// A code as the runtime's functions return it.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code(pub i32);
+
+/// What the body of a call answers: nothing, or why it failed.
+pub type Answer = Result<(), Code>;
+
+macro_rules! codes {
+    ($($constant:ident = $value:literal, $name:literal, $text:literal;)*) => {
+        impl Code {
+            $(#[doc = concat!("`", $name, "`")] pub const $constant: Self = Self($value);)*
+        }
+
+        /// Name and text of each code that this library answers.
+        const DESCRIPTIONS: &[(i32, &CStr, &CStr)] = &[
+            $(($value, to_c(concat!($name, "\0")), to_c(concat!($text, "\0"))),)*
+        ];
+    };
+}
+
+/// A literal that ends in a zero byte, as a C string.
+const fn to_c(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("the macro above adds the only zero byte"),
+    }
+}
+
+codes! {
+    SUCCESS = 0, "cudaSuccess", "no error";
+    INVALID_VALUE = 1, "cudaErrorInvalidValue", "invalid argument";
+    MEMORY_ALLOCATION = 2, "cudaErrorMemoryAllocation", "out of memory";
+    INITIALIZATION_ERROR = 3, "cudaErrorInitializationError", "initialization error";
+    INVALID_SYMBOL = 13, "cudaErrorInvalidSymbol", "invalid device symbol";
+    INVALID_MEMCPY_DIRECTION = 21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy";
+    INVALID_PITCH_VALUE = 12, "cudaErrorInvalidPitchValue", "invalid pitch argument";
+    NO_DEVICE = 100, "cudaErrorNoDevice", "no CUDA-capable device is detected";
+    INVALID_DEVICE = 101, "cudaErrorInvalidDevice", "invalid device ordinal";
+    INVALID_RESOURCE_HANDLE = 400, "cudaErrorInvalidResourceHandle", "invalid resource handle";
+    SYMBOL_NOT_FOUND = 500, "cudaErrorSymbolNotFound", "named symbol not found";
+    NOT_READY = 600, "cudaErrorNotReady", "device not ready";
+    PEER_ACCESS_ALREADY_ENABLED = 704, "cudaErrorPeerAccessAlreadyEnabled",
+        "peer access is already enabled";
+    PEER_ACCESS_NOT_ENABLED = 705, "cudaErrorPeerAccessNotEnabled", "peer access has not been enabled";
+    HOST_MEMORY_ALREADY_REGISTERED = 712, "cudaErrorHostMemoryAlreadyRegistered",
+        "part or all of the requested memory range is already mapped";
+    HOST_MEMORY_NOT_REGISTERED = 713, "cudaErrorHostMemoryNotRegistered",
+        "pointer does not correspond to a registered memory region";
+    NOT_SUPPORTED = 801, "cudaErrorNotSupported", "operation not supported";
+    UNKNOWN = 999, "cudaErrorUnknown", "unknown error";
+}
+
+thread_local! {
+    static LAST: Cell<Code> = const { Cell::new(Code::SUCCESS) };
+}
+
+/// Keeps a failure as the thread's last error. Success changes nothing.
+pub fn remember(code: Code) {
+    if code != Code::SUCCESS {
+        // At the end of a thread its error has no reader any more.
+        let _ = LAST.try_with(|last| last.set(code));
+    }
+}
+
+fn description(code: i32) -> Option<&'static (i32, &'static CStr, &'static CStr)> {
+    DESCRIPTIONS.iter().find(|(value, ..)| *value == code)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaGetLastError() -> Code {
+    LAST.try_with(|last| last.replace(Code::SUCCESS)).unwrap_or(Code::SUCCESS)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaPeekAtLastError() -> Code {
+    LAST.try_with(Cell::get).unwrap_or(Code::SUCCESS)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaGetErrorName(code: i32) -> *const c_char {
+    description(code).map_or(c"unrecognized error code", |(_, name, _)| name).as_ptr()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaGetErrorString(code: i32) -> *const c_char {
+    description(code).map_or(c"unrecognized error code", |(.., text)| text).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_is_read_once_and_success_does_not_clear_it() {
+        remember(Code::MEMORY_ALLOCATION);
+        remember(Code::SUCCESS);
+        assert_eq!(cudaPeekAtLastError(), Code::MEMORY_ALLOCATION);
+        assert_eq!(cudaGetLastError(), Code::MEMORY_ALLOCATION);
+        assert_eq!(cudaGetLastError(), Code::SUCCESS);
+    }
+
+    #[test]
+    fn every_code_is_described_once() {
+        for (index, (code, ..)) in DESCRIPTIONS.iter().enumerate() {
+            assert!(DESCRIPTIONS[index + 1..].iter().all(|(other, ..)| other != code), "{code} twice");
+        }
+    }
+}

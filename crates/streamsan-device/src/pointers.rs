@@ -1,0 +1,111 @@
+//! What an address is.
+
+use streamsan_trace::OpKind;
+
+use crate::abi::PointerAttributes;
+use crate::call::call;
+use crate::errors::Code;
+use crate::memory::region_at;
+use crate::regions::RegionKind;
+
+/// Where bytes lie, as far as a copy cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointerKind {
+    /// Memory of this device.
+    Device(u32),
+    /// Page-locked host memory.
+    Pinned,
+    /// Anything else: ordinary host memory.
+    Pageable,
+}
+
+impl PointerKind {
+    fn is_device(self) -> bool {
+        matches!(self, Self::Device(_))
+    }
+}
+
+/// What the memory at `address` is.
+pub fn kind_of(address: usize) -> Result<PointerKind, Code> {
+    Ok(match region_at(address)?.map(|region| region.kind) {
+        Some(RegionKind::Device(device)) => PointerKind::Device(device),
+        Some(RegionKind::HostAllocated | RegionKind::HostRegistered) => PointerKind::Pinned,
+        None => PointerKind::Pageable,
+    })
+}
+
+/// Which way a copy goes. With unified addresses the pointers decide; a direction that contradicts them is an
+/// error, and one that is no `cudaMemcpyKind` as well.
+pub fn direction(destination: PointerKind, source: PointerKind, requested: i32) -> Result<OpKind, Code> {
+    let kind = match (source.is_device(), destination.is_device()) {
+        (false, false) => OpKind::CopyHostToHost,
+        (false, true) => OpKind::CopyHostToDevice,
+        (true, false) => OpKind::CopyDeviceToHost,
+        (true, true) => OpKind::CopyDeviceToDevice,
+    };
+    // Page-locked memory is mapped on the device, so a copy may also call it device memory.
+    let fits =
+        |pointer: PointerKind, device: bool| pointer.is_device() == device || pointer == PointerKind::Pinned;
+    let (from_device, to_device) = match requested {
+        0 => (false, false),
+        1 => (false, true),
+        2 => (true, false),
+        3 => (true, true),
+        4 => return Ok(kind),
+        _ => return Err(Code::INVALID_MEMCPY_DIRECTION),
+    };
+    if fits(source, from_device) && fits(destination, to_device) {
+        Ok(kind)
+    } else {
+        Err(Code::INVALID_VALUE)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaPointerGetAttributes(attributes: *mut PointerAttributes, pointer: usize) -> Code {
+    call(|| {
+        let address = pointer as u64;
+        let (kind, device, device_pointer, host_pointer) = match region_at(pointer)? {
+            None => (0, -1, 0, address),
+            Some(region) => match region.kind {
+                RegionKind::Device(device) => (2, device as i32, address, 0),
+                RegionKind::HostAllocated | RegionKind::HostRegistered => {
+                    (1, region.device as i32, address, address)
+                }
+            },
+        };
+        // SAFETY: the caller gives a place for the attributes.
+        unsafe {
+            crate::call::give(
+                attributes,
+                PointerAttributes { kind, device, device_pointer, host_pointer, reserved: [0; 8] },
+            )
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: PointerKind = PointerKind::Device(0);
+
+    #[test]
+    fn pointers_decide_the_direction() {
+        for requested in [1, 4] {
+            let kind = direction(DEVICE, PointerKind::Pageable, requested);
+            assert_eq!(kind, Ok(OpKind::CopyHostToDevice));
+        }
+        assert_eq!(direction(PointerKind::Pinned, DEVICE, 4), Ok(OpKind::CopyDeviceToHost));
+        assert_eq!(direction(DEVICE, PointerKind::Device(1), 3), Ok(OpKind::CopyDeviceToDevice));
+        assert_eq!(direction(PointerKind::Pageable, PointerKind::Pinned, 0), Ok(OpKind::CopyHostToHost));
+    }
+
+    #[test]
+    fn a_direction_against_the_pointers_is_refused() {
+        assert_eq!(direction(PointerKind::Pageable, DEVICE, 1), Err(Code::INVALID_VALUE));
+        assert_eq!(direction(DEVICE, PointerKind::Pageable, 3), Err(Code::INVALID_VALUE));
+        assert_eq!(direction(DEVICE, DEVICE, 5), Err(Code::INVALID_MEMCPY_DIRECTION));
+        assert_eq!(direction(DEVICE, PointerKind::Pinned, 3), Ok(OpKind::CopyHostToDevice));
+    }
+}

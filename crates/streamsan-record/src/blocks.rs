@@ -1,0 +1,134 @@
+//! Memory by address: what torch's caching allocator handed out, and the allocations of the runtime below it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use streamsan_trace::{BlockId, MemorySpace};
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    id: BlockId,
+    /// 0: not known yet.
+    size: u64,
+    live: bool,
+}
+
+/// A runtime allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    pub id: BlockId,
+    pub size: u64,
+    pub space: MemorySpace,
+}
+
+/// All memory that is known.
+#[derive(Debug, Default)]
+pub struct Blocks {
+    /// Blocks of the caching allocator. A freed one stays until its bytes are handed out again, so that a use of it
+    /// is still seen as one.
+    cached: BTreeMap<u64, Block>,
+    regions: BTreeMap<u64, Region>,
+    /// How many guards of a freed block have not finished.
+    guards: HashMap<BlockId, u32>,
+    ids: u32,
+}
+
+impl Blocks {
+    fn next(&mut self) -> BlockId {
+        self.ids += 1;
+        BlockId(self.ids)
+    }
+
+    /// The runtime handed out memory.
+    pub fn add_region(&mut self, space: MemorySpace, address: u64, size: u64) -> BlockId {
+        let id = self.next();
+        self.regions.insert(address, Region { id, size, space });
+        id
+    }
+
+    /// The runtime takes memory back.
+    pub fn remove_region(&mut self, address: u64) -> Option<Region> {
+        let region = self.regions.remove(&address)?;
+        let inside: Vec<u64> = self
+            .cached
+            .range(address..address.saturating_add(region.size))
+            .map(|(&start, _)| start)
+            .collect();
+        for start in inside {
+            self.cached.remove(&start);
+        }
+        Some(region)
+    }
+
+    /// The runtime allocation that holds `address`.
+    pub fn region(&self, address: u64) -> Option<(u64, Region)> {
+        let (&start, region) = self.regions.range(..=address).next_back()?;
+        (address - start < region.size).then_some((start, *region))
+    }
+
+    /// The caching allocator handed out a block of a size not known yet.
+    pub fn add_cached(&mut self, address: u64) -> BlockId {
+        let id = self.next();
+        self.cached.insert(address, Block { id, size: 0, live: true });
+        id
+    }
+
+    /// The caching allocator was given the block at `address` back.
+    pub fn free_cached(&mut self, address: u64) -> Option<BlockId> {
+        let block = self.cached.get_mut(&address).filter(|block| block.live)?;
+        block.live = false;
+        Some(block.id)
+    }
+
+    /// The block at `address` has `size` bytes: its id if that is news.
+    pub fn set_size(&mut self, address: u64, size: u64) -> Option<BlockId> {
+        let block =
+            self.cached.get_mut(&address).filter(|block| block.live && block.size == 0 && size > 0)?;
+        block.size = size;
+        let id = block.id;
+        // What was freed inside these bytes has a new owner now.
+        let stale: Vec<u64> = self
+            .cached
+            .range(address.saturating_add(1)..address.saturating_add(size))
+            .filter(|(_, block)| !block.live)
+            .map(|(&start, _)| start)
+            .collect();
+        for start in stale {
+            self.cached.remove(&start);
+        }
+        Some(id)
+    }
+
+    /// The block that holds `address` and the offset in it: torch's block if there is one, else the runtime's.
+    pub fn resolve(&self, address: u64) -> Option<(BlockId, u64)> {
+        if let Some((&start, block)) = self.cached.range(..=address).next_back() {
+            let offset = address - start;
+            // A block of unknown size reaches to the end of its region at most.
+            let inside = if block.size > 0 {
+                offset < block.size
+            } else {
+                offset == 0 || self.region(start).is_some_and(|(base, region)| address - base < region.size)
+            };
+            if inside {
+                return Some((block.id, offset));
+            }
+        }
+        self.region(address).map(|(start, region)| (region.id, address - start))
+    }
+
+    /// A freed block got one more guard.
+    pub fn add_guard(&mut self, block: BlockId) {
+        *self.guards.entry(block).or_default() += 1;
+    }
+
+    /// One guard of a freed block finished: whether it was the last.
+    pub fn finish_guard(&mut self, block: BlockId) -> bool {
+        match self.guards.get_mut(&block) {
+            Some(count) if *count > 1 => {
+                *count -= 1;
+                false
+            }
+            Some(_) => self.guards.remove(&block).is_some(),
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Whose an event record, a wait or a query is: runtime calls and torch's callbacks of one thread, put together.
+//! `docs/design/0001-event-feed.md` has the sequences and the reasons.
+
+use std::sync::atomic::Ordering;
+
+use streamsan_trace::{DeviceId, EventKind, HostWaitHow, MemorySpace, Observer, WaitTarget};
+
+use crate::handles::Maker;
+use crate::table::TorchCallback;
+use crate::thread::{Held, HeldCall, Thread};
+use crate::{Library, Recorder, WaitOn};
+
+impl Recorder {
+    /// An event was recorded in a stream.
+    pub fn event_recorded(&self, event: u64, stream: u64, device: u32, caller: Library) {
+        let mut thread = self.thread();
+        // A free is followed by one record for each guard: the block stays.
+        self.settle(&mut thread);
+        let layer = self.layer.load(Ordering::Relaxed);
+        let perhaps_allocator = layer && caller == Library::C10Cuda;
+        if !perhaps_allocator {
+            thread.freed = None;
+        }
+        let mut known = self.known();
+        let stream = self.stream(&mut thread, &mut known, stream, device);
+        let state = known.events.entry(event);
+        state.stream = Some(stream);
+        state.guards = None;
+        state.maker = match caller {
+            Library::C10Cuda if layer => Maker::DeviceAllocator,
+            Library::TorchCuda => Maker::PinnedAllocator,
+            _ => Maker::Program,
+        };
+        drop(known);
+        let call = HeldCall::Record { handle: event, stream, perhaps_allocator };
+        self.hold(&mut thread, call, layer && caller != Library::Other);
+    }
+
+    /// A stream was made to wait for an event.
+    pub fn event_waited(&self, stream: u64, device: u32, event: u64, caller: Library) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        let stream = self.stream(&mut thread, &mut known, stream, device);
+        let id = known.events.id(event);
+        drop(known);
+        let layer = self.layer.load(Ordering::Relaxed);
+        let call = HeldCall::Wait { handle: event, event: id, stream };
+        self.hold(&mut thread, call, layer && caller != Library::Other);
+    }
+
+    /// Takes a call's number; writes it at once unless a callback may follow.
+    fn hold(&self, thread: &mut Thread, call: HeldCall, callback_may_follow: bool) {
+        if thread.make_room(&self.file, 1).is_err() {
+            return;
+        }
+        let (site, version) = (thread.context.site, thread.context.version);
+        thread.held = Some(Held { number: self.file.next_number(), site, version, call });
+        if !callback_may_follow {
+            self.settle(thread);
+        }
+    }
+
+    /// Writes what is held, for which no callback came.
+    pub(crate) fn settle(&self, thread: &mut Thread) {
+        let Some(held) = thread.held.take() else { return };
+        if let HeldCall::Record { handle, stream, perhaps_allocator: true } = held.call {
+            // A record that neither torch nor a free accounts for orders nothing that the program can rely on.
+            if let Some(block) = thread.freed {
+                let mut known = self.known();
+                known.events.entry(handle).guards = Some(block);
+                known.blocks.add_guard(block);
+                thread.put(held.number, held.site, &EventKind::FreeGuard { block, stream }, &[]);
+            }
+        } else {
+            self.write_held(thread, &held, held.site);
+        }
+    }
+
+    /// Writes what is held as the program's.
+    fn write_held(&self, thread: &mut Thread, held: &Held, site: streamsan_trace::SiteId) {
+        let kind = match held.call {
+            HeldCall::Record { handle, stream, .. } => {
+                EventKind::EventRecord { event: self.known().events.id(handle), stream }
+            }
+            HeldCall::Wait { event, stream, .. } => EventKind::EventWait { event, stream },
+        };
+        thread.put(held.number, site, &kind, &[]);
+    }
+
+    /// A callback that follows a record or wait: what is held is the program's, at the line known now.
+    fn confirm(&self, thread: &mut Thread, is_record: bool, event: u64) {
+        let Some(held) = thread.held else { return };
+        let matches = match held.call {
+            HeldCall::Record { handle, .. } => is_record && handle == event,
+            HeldCall::Wait { handle, .. } => !is_record && handle == event,
+        };
+        if !matches {
+            self.settle(thread);
+            return;
+        }
+        if let HeldCall::Record { perhaps_allocator: true, .. } = held.call {
+            self.known().events.entry(event).maker = Maker::Program;
+        }
+        thread.held = None;
+        thread.freed = None;
+        let fresh = thread.context.version != held.version;
+        let site = if fresh { thread.context.site } else { held.site };
+        self.write_held(thread, &held, site);
+    }
+
+    /// A callback of torch, with its arguments as in [`TorchCallback`].
+    pub(crate) fn torch_callback(&self, callback: TorchCallback, a: u64, b: u64) {
+        self.layer.store(true, Ordering::Relaxed);
+        let mut thread = self.thread();
+        // Threads of libraries drop tensors too, so memory callbacks say nothing about the thread.
+        if !matches!(callback, TorchCallback::MemoryAllocation | TorchCallback::MemoryDeallocation) {
+            thread.runs_python = true;
+        }
+        match callback {
+            TorchCallback::EventRecord => self.confirm(&mut thread, true, a),
+            TorchCallback::EventWait => self.confirm(&mut thread, false, a),
+            TorchCallback::MemoryAllocation => {
+                self.settle(&mut thread);
+                thread.freed = None;
+                let mut known = self.known();
+                let device = match known.blocks.region(a).map(|(_, region)| region.space) {
+                    Some(MemorySpace::Device(device)) => device,
+                    _ => DeviceId(0),
+                };
+                let stream = self.stream(&mut thread, &mut known, b, device.0);
+                let block = known.blocks.add_cached(a);
+                let space = MemorySpace::Cached(device);
+                let kind = EventKind::Alloc { block, stream, space, address: a, size: 0 };
+                thread.emit(&self.file, &kind, &[]);
+            }
+            TorchCallback::MemoryDeallocation => {
+                self.settle(&mut thread);
+                thread.freed = self.known().blocks.free_cached(a);
+                if let Some(block) = thread.freed {
+                    thread.emit(&self.file, &EventKind::FreeRequest { block }, &[]);
+                }
+            }
+            TorchCallback::EventSynchronization => self.expect_wait(&mut thread, WaitOn::Event(a)),
+            TorchCallback::StreamSynchronization => self.expect_wait(&mut thread, WaitOn::Stream(a, 0)),
+            TorchCallback::DeviceSynchronization => self.expect_wait(&mut thread, WaitOn::Device(0)),
+        }
+    }
+
+    fn expect_wait(&self, thread: &mut Thread, target: WaitOn) {
+        self.settle(thread);
+        thread.freed = None;
+        thread.announced = Some(target);
+    }
+
+    /// The host is about to wait. Followed by [`Recorder::host_waited`] on the same thread if the call succeeds.
+    /// Not needed for queries.
+    pub fn host_wait_begin(&self, target: WaitOn) {
+        let mut thread = self.begin();
+        if let WaitOn::Stream(handle, device) = target {
+            self.stream(&mut thread, &mut self.known(), handle, device);
+        }
+        // Two records: this and its end.
+        thread.begun = match thread.make_room(&self.file, 2) {
+            Ok(()) => Some((self.file.next_number(), target)),
+            Err(_) => None,
+        };
+    }
+
+    /// The host has learned that work has finished: a wait returned, or a query said "finished".
+    pub fn host_waited(&self, target: WaitOn, how: HostWaitHow, caller: Library) {
+        let begun = self.thread().begun.take().filter(|&(_, of)| of == target);
+        let mut thread = self.begin();
+        let announced = thread.announced.take().is_some_and(|of| same_target(of, target));
+        let mut known = self.known();
+        let state = match target {
+            WaitOn::Event(event) => known.events.get(event),
+            _ => crate::handles::EventState::default(),
+        };
+        let observer = self.observer(&thread, target, how, caller, announced, state.maker);
+        let target = match target {
+            WaitOn::Event(event) => {
+                if observer == Observer::DeviceAllocator {
+                    // It frees its block and orders nothing else. Its events are not in the trace.
+                    known.events.entry(event).guards = None;
+                    if let Some(block) = state.guards
+                        && known.blocks.finish_guard(block)
+                    {
+                        thread.emit(&self.file, &EventKind::FreeDone { block }, &[]);
+                    }
+                    return;
+                }
+                WaitTarget::Event(known.events.id(event))
+            }
+            WaitOn::Stream(handle, device) => {
+                WaitTarget::Stream(self.stream(&mut thread, &mut known, handle, device))
+            }
+            WaitOn::Device(device) => WaitTarget::Device(DeviceId(device)),
+        };
+        drop(known);
+        let kind = EventKind::HostWait { target, observer, how };
+        let site = thread.context.site;
+        match begun {
+            // Nothing happened in between: one event says it all.
+            Some((number, _)) if self.file.last_number() == number => thread.put(number, site, &kind, &[]),
+            Some((number, _)) => {
+                thread.put(number, site, &EventKind::HostWaitBegin { target }, &[]);
+                thread.emit(&self.file, &kind, &[]);
+            }
+            None => thread.emit(&self.file, &kind, &[]),
+        }
+    }
+
+    /// On whose behalf the host learned that work has finished.
+    fn observer(
+        &self,
+        thread: &Thread,
+        target: WaitOn,
+        how: HostWaitHow,
+        caller: Library,
+        announced: bool,
+        maker: Maker,
+    ) -> Observer {
+        let layer = self.layer.load(Ordering::Relaxed);
+        let by_thread = if thread.runs_python || !layer { Observer::Program } else { Observer::Library };
+        let of_event = matches!(target, WaitOn::Event(_));
+        let polled = matches!(how, HostWaitHow::Query | HostWaitHow::Elapsed);
+        match (caller, of_event, polled) {
+            (Library::TorchPython, true, _) => Observer::Program,
+            (Library::C10Cuda, true, true) => match maker {
+                Maker::DeviceAllocator => Observer::DeviceAllocator,
+                Maker::PinnedAllocator => Observer::PinnedAllocator,
+                Maker::Program | Maker::Nobody => by_thread,
+            },
+            (Library::C10Cuda, false, true) => by_thread,
+            (Library::C10Cuda, _, false) if announced || !layer => Observer::Program,
+            (Library::C10Cuda, _, false) => Observer::DeviceAllocator,
+            (Library::TorchCuda, true, true) if maker == Maker::Program => by_thread,
+            // A wait that torch announced blocks each time, so it orders; the pinned allocator's own do not.
+            (Library::TorchCuda, true, false) if announced => by_thread,
+            (Library::TorchCuda, true, _) => Observer::PinnedAllocator,
+            (Library::TorchPython | Library::TorchCuda, false, _) | (Library::Other, _, _) => by_thread,
+        }
+    }
+
+    /// Whether the event's last record was made by one of torch's allocators. A query by them should then
+    /// succeed at once on the virtual device.
+    pub fn event_is_allocators(&self, event: u64) -> bool {
+        self.settle(&mut self.thread());
+        matches!(self.known().events.get(event).maker, Maker::DeviceAllocator | Maker::PinnedAllocator)
+    }
+
+    /// The stream, as (raw handle, device), of the event's last record.
+    pub fn event_target(&self, event: u64) -> Option<(u64, u32)> {
+        let known = self.known();
+        known.streams.place(known.events.get(event).stream?)
+    }
+}
+
+fn same_target(announced: WaitOn, target: WaitOn) -> bool {
+    match (announced, target) {
+        (WaitOn::Event(a), WaitOn::Event(b)) | (WaitOn::Stream(a, _), WaitOn::Stream(b, _)) => a == b,
+        // The callback does not say which device.
+        (WaitOn::Device(_), WaitOn::Device(_)) => true,
+        _ => false,
+    }
+}

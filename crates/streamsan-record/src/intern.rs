@@ -1,0 +1,146 @@
+//! Interning: each string, frame, stack and shape is written once, before the first record that names it.
+
+use std::collections::{HashMap, HashSet};
+
+use streamsan_trace::file::blob::{Blob, encode};
+use streamsan_trace::file::layout::{CHUNK, ChunkKind, FIRST_CHUNK, chunk_length};
+use streamsan_trace::{Frame, FrameId, Shape, ShapeId, SiteId, StringId, VisibleStream};
+
+use crate::writer::{Chunk, Stopped, TraceFile};
+
+/// All that is interned so far.
+#[derive(Debug, Default)]
+pub struct Interner {
+    strings: HashMap<Box<str>, StringId>,
+    frames: HashMap<Frame, FrameId>,
+    sites: HashMap<Box<[FrameId]>, SiteId>,
+    shapes: HashMap<Shape, ShapeId>,
+    visible_streams: HashSet<VisibleStream>,
+    chunk: Option<Chunk>,
+    buffer: Vec<u8>,
+}
+
+impl Interner {
+    /// The string's id, or 0 if recording has stopped.
+    pub fn string(&mut self, file: &TraceFile, text: &str) -> StringId {
+        if text.is_empty() {
+            return StringId(0);
+        }
+        if let Some(&id) = self.strings.get(text) {
+            return id;
+        }
+        let id = StringId(self.strings.len() as u32 + 1);
+        if self.write(file, &Blob::String(id.0, text)).is_err() {
+            return StringId(0);
+        }
+        self.strings.insert(text.into(), id);
+        id
+    }
+
+    /// The frame's id; `None` if one of its strings is unknown or recording has stopped.
+    pub fn frame(&mut self, file: &TraceFile, frame: Frame) -> Option<FrameId> {
+        if let Some(&id) = self.frames.get(&frame) {
+            return Some(id);
+        }
+        if !self.knows_string(frame.file) || !self.knows_string(frame.function) {
+            return None;
+        }
+        let id = FrameId(self.frames.len() as u32);
+        self.write(file, &Blob::Frame(id.0, &frame)).ok()?;
+        self.frames.insert(frame, id);
+        Some(id)
+    }
+
+    /// The stack's id; 0, the empty stack, if a frame is unknown or recording has stopped.
+    pub fn site(&mut self, file: &TraceFile, frames: &[FrameId]) -> SiteId {
+        if frames.is_empty() || frames.iter().any(|&frame| !self.knows_frame(frame)) {
+            return SiteId(0);
+        }
+        if let Some(&id) = self.sites.get(frames) {
+            return id;
+        }
+        let id = SiteId(self.sites.len() as u32 + 1);
+        if self.write(file, &Blob::Site(id.0, frames)).is_err() {
+            return SiteId(0);
+        }
+        self.sites.insert(frames.into(), id);
+        id
+    }
+
+    /// The shape's id; 0, contiguous, if recording has stopped.
+    pub fn shape(&mut self, file: &TraceFile, mut shape: Shape) -> ShapeId {
+        // Steps of no extent touch nothing more; the file does not hold them.
+        shape.dimensions.retain(|dimension| dimension.size >= 2 && dimension.stride > 0);
+        if shape.is_contiguous() {
+            return ShapeId(0);
+        }
+        if let Some(&id) = self.shapes.get(&shape) {
+            return id;
+        }
+        let id = ShapeId(self.shapes.len() as u32 + 1);
+        if self.write(file, &Blob::Shape(id.0, &shape)).is_err() {
+            return ShapeId(0);
+        }
+        self.shapes.insert(shape, id);
+        id
+    }
+
+    /// Notes that a frame can name a stream.
+    pub fn visible_stream(&mut self, file: &TraceFile, visible: VisibleStream) {
+        if self.knows_frame(visible.frame)
+            && self.knows_string(visible.expression)
+            && !self.visible_streams.contains(&visible)
+            && self.write(file, &Blob::VisibleStream(&visible)).is_ok()
+        {
+            self.visible_streams.insert(visible);
+        }
+    }
+
+    /// Sets a text of the header.
+    pub fn header_text(&mut self, file: &TraceFile, which: u32, text: &str) {
+        if which <= 2 {
+            let _ = self.write(file, &Blob::HeaderText(which, text));
+        }
+    }
+
+    /// The id, or 0 if there is no such string.
+    pub fn checked_string(&self, id: u32) -> StringId {
+        if self.knows_string(StringId(id)) { StringId(id) } else { StringId(0) }
+    }
+
+    /// The id, or 0 if there is no such stack.
+    pub fn checked_site(&self, id: u32) -> SiteId {
+        SiteId(if id as usize <= self.sites.len() { id } else { 0 })
+    }
+
+    /// The id, or 0 if there is no such shape.
+    pub fn checked_shape(&self, id: u32) -> ShapeId {
+        ShapeId(if id as usize <= self.shapes.len() { id } else { 0 })
+    }
+
+    fn knows_string(&self, id: StringId) -> bool {
+        id.index() <= self.strings.len()
+    }
+
+    fn knows_frame(&self, id: FrameId) -> bool {
+        id.index() < self.frames.len()
+    }
+
+    fn write(&mut self, file: &TraceFile, blob: &Blob<'_>) -> Result<(), Stopped> {
+        self.buffer.clear();
+        encode(blob, &mut self.buffer);
+        if file.is_stopped() {
+            return Err(Stopped);
+        }
+        let length = self.buffer.len();
+        let chunk = match self.chunk.take() {
+            Some(chunk) if chunk.has_room_for(length) => chunk,
+            full => {
+                let usual = if full.is_some() { CHUNK } else { FIRST_CHUNK };
+                file.allocate(ChunkKind::Blobs, 0, chunk_length(length, usual))?
+            }
+        };
+        self.chunk.insert(chunk).append(&self.buffer);
+        Ok(())
+    }
+}

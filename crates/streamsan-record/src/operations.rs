@@ -1,0 +1,185 @@
+//! Work in streams, accesses by the host, and memory.
+
+use std::sync::atomic::Ordering;
+
+use streamsan_trace::{
+    Access, AccessMode, AccessRange, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpKind, Shape,
+    ShapeId, StreamId, StringId, WaitTarget,
+};
+
+use crate::recorder::Known;
+use crate::thread::Thread;
+use crate::{CopyCall, CopyLayout, MemsetCall, Recorder};
+
+/// Bytes touched by a runtime call: `height` rows of `width` bytes, `pitch` apart.
+#[derive(Clone, Copy)]
+struct Rows {
+    address: u64,
+    width: u64,
+    height: u64,
+    pitch: u64,
+}
+
+impl Recorder {
+    /// A stream was created. `blocking`: without the non-blocking flag.
+    pub fn stream_created(&self, handle: u64, device: u32, blocking: bool, priority: i32) {
+        let mut thread = self.begin();
+        let new = self.known().streams.create(handle, device, blocking, priority);
+        self.announce(&mut thread, new);
+    }
+
+    /// A stream is about to be destroyed: called before the runtime call, so that its handle is not reused yet.
+    pub fn stream_destroyed(&self, handle: u64) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        if let Some(stream) = known.streams.destroy(handle) {
+            thread.emit(&self.file, &EventKind::StreamDestroy { stream }, &[]);
+        }
+    }
+
+    /// An event was created.
+    pub fn event_created(&self, handle: u64) {
+        // No event of the trace: the device allocator makes its events between a free and its guards.
+        self.settle(&mut self.thread());
+        self.known().events.create(handle);
+    }
+
+    /// An event is about to be destroyed: called before the runtime call.
+    pub fn event_destroyed(&self, handle: u64) {
+        self.settle(&mut self.thread());
+        self.known().events.destroy(handle);
+    }
+
+    /// A copy was enqueued.
+    pub fn copy(&self, call: &CopyCall<'_>) {
+        let (source, destination) = match call.layout {
+            CopyLayout::Linear { bytes } => {
+                let rows = |address| Rows { address, width: bytes, height: 1, pitch: bytes };
+                (rows(call.source), rows(call.destination))
+            }
+            CopyLayout::Pitched { width, height, destination_pitch, source_pitch } => {
+                let rows = |address, pitch| Rows { address, width, height, pitch };
+                (rows(call.source, source_pitch), rows(call.destination, destination_pitch))
+            }
+        };
+        let touched = [(source, AccessMode::Read), (destination, AccessMode::Write)];
+        self.runtime_operation(call.stream, call.device, call.kind, call.label, call.blocking, &touched);
+    }
+
+    /// A memset was enqueued.
+    pub fn memset(&self, call: &MemsetCall) {
+        let rows = Rows { address: call.address, width: call.width, height: call.height, pitch: call.pitch };
+        let touched = [(rows, AccessMode::Write)];
+        self.runtime_operation(call.stream, call.device, OpKind::Memset, "memset", call.blocking, &touched);
+    }
+
+    /// A host function was enqueued.
+    pub fn host_function(&self, stream: u64, device: u32) {
+        self.runtime_operation(stream, device, OpKind::HostFunction, "host function", false, &[]);
+    }
+
+    /// A kernel was launched.
+    pub fn launch(&self, stream: u64, device: u32, kernel_name: &str) {
+        let mut thread = self.begin();
+        // Kernels of an operator are part of it.
+        if thread.context.label == StringId(0) {
+            self.stream(&mut thread, &mut self.known(), stream, device);
+            self.put_gap_once(&mut thread, GapReason::OpaqueKernel, kernel_name);
+        }
+    }
+
+    /// A call was made that is not implemented or not modelled. Each name is recorded once a thread and site.
+    pub fn unsupported(&self, call: &str) {
+        let mut thread = self.begin();
+        self.put_gap_once(&mut thread, GapReason::UnsupportedCall, call);
+    }
+
+    /// Memory was allocated by a runtime call (not by torch's caching allocator).
+    pub fn memory_allocated(&self, space: MemorySpace, address: u64, size: u64) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        let block = known.blocks.add_region(space, address, size);
+        let kind = EventKind::Alloc { block, stream: StreamId(0), space, address, size };
+        thread.emit(&self.file, &kind, &[]);
+    }
+
+    /// Memory is about to be freed: called before the runtime call.
+    pub fn memory_freed(&self, address: u64) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        if let Some(region) = known.blocks.remove_region(address) {
+            thread.emit(&self.file, &EventKind::FreeRequest { block: region.id }, &[]);
+        }
+    }
+
+    fn runtime_operation(
+        &self,
+        stream: u64,
+        device: u32,
+        kind: OpKind,
+        name: &str,
+        blocking: bool,
+        touched: &[(Rows, AccessMode)],
+    ) {
+        let mut thread = self.begin();
+        let label =
+            if thread.context.label == StringId(0) { self.string(name) } else { thread.context.label };
+        let mut accesses = std::mem::take(&mut thread.accesses);
+        accesses.clear();
+        let mut known = self.known();
+        let stream = self.stream(&mut thread, &mut known, stream, device);
+        for &(rows, mode) in touched {
+            accesses.extend(self.access_rows(&known, rows, mode));
+        }
+        drop(known);
+        self.put_operation(&mut thread, stream, label, kind, blocking, &accesses);
+        thread.accesses = accesses;
+    }
+
+    fn access_rows(&self, known: &Known, rows: Rows, mode: AccessMode) -> Option<Access> {
+        if rows.width == 0 || rows.height == 0 {
+            return None;
+        }
+        let (block, offset) = known.blocks.resolve(rows.address)?;
+        let (shape, length) = if rows.height == 1 {
+            (ShapeId(0), rows.width)
+        } else {
+            let pitch = i64::try_from(rows.pitch).ok()?;
+            let (shape, _) = Shape::from_tensor(&[rows.height, rows.width], &[pitch, 1], 1)?;
+            let length = shape.length();
+            (self.interner().shape(&self.file, shape), length)
+        };
+        sound(Access { block, mode, offset, length, shape, argument: StringId(0) })
+    }
+
+    /// Writes an operation with the thread's site, and what the host knows if the call returned after it.
+    pub(crate) fn put_operation(
+        &self,
+        thread: &mut Thread,
+        stream: StreamId,
+        label: StringId,
+        kind: OpKind,
+        blocking: bool,
+        accesses: &[Access],
+    ) {
+        let forward_site = thread.context.forward_site;
+        let event = EventKind::Op { stream, label, kind, forward_site, accesses: AccessRange::default() };
+        thread.emit(&self.file, &event, accesses);
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        if blocking {
+            let program = thread.runs_python || !self.layer.load(Ordering::Relaxed);
+            let observer = if program { Observer::Program } else { Observer::Library };
+            let target = WaitTarget::Stream(stream);
+            thread.emit(
+                &self.file,
+                &EventKind::HostWait { target, observer, how: HostWaitHow::Blocking },
+                &[],
+            );
+        }
+    }
+}
+
+/// The access, if the file can hold it.
+pub(crate) fn sound(access: Access) -> Option<Access> {
+    (access.length > 0 && access.offset.checked_add(access.length).is_some()).then_some(access)
+}

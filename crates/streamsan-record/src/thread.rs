@@ -1,0 +1,126 @@
+//! What the recorder keeps for one host thread: its chunk, its context, and what it holds back.
+
+use std::collections::{HashMap, HashSet};
+
+use streamsan_trace::file::layout::{CHUNK, ChunkKind, FIRST_CHUNK, chunk_length};
+use streamsan_trace::file::record::{RECORD, encode, record_count};
+use streamsan_trace::{Access, BlockId, EventId, EventKind, LabelId, OpNumber, SiteId, StreamId, ThreadId};
+
+use crate::WaitOn;
+use crate::writer::{Chunk, Stopped, TraceFile};
+
+/// What the thread's calls are attributed to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Context {
+    pub site: SiteId,
+    pub forward_site: SiteId,
+    /// 0: the call's own name.
+    pub label: LabelId,
+    /// Counts the calls that set it.
+    pub version: u64,
+}
+
+/// A record or wait that is written when it is known whose it is and where in the program it was made: the
+/// callback that tells comes after the runtime call.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Its number, taken at the call.
+    pub number: u64,
+    /// The site at the call.
+    pub site: SiteId,
+    /// [`Context::version`] at the call.
+    pub version: u64,
+    pub call: HeldCall,
+}
+
+/// The call that is held.
+#[derive(Clone, Copy, Debug)]
+pub enum HeldCall {
+    /// An event record.
+    Record {
+        handle: u64,
+        stream: StreamId,
+        /// Whether it can be the device allocator's.
+        perhaps_allocator: bool,
+    },
+    /// A wait by a stream.
+    Wait { handle: u64, event: EventId, stream: StreamId },
+}
+
+/// The state of one host thread. Only that thread fills it; closing the trace empties it.
+#[derive(Debug)]
+pub struct Thread {
+    pub id: ThreadId,
+    pub context: Context,
+    /// Whether Python or autograd ran here: its waits are the program's.
+    pub runs_python: bool,
+    pub held: Option<Held>,
+    /// The block freed last, while the event records of the allocator that follow are its guards.
+    pub freed: Option<BlockId>,
+    /// What torch said it is about to wait for.
+    pub announced: Option<WaitOn>,
+    /// A host wait that was entered, with the number taken then.
+    pub begun: Option<(u64, WaitOn)>,
+    /// Unsupported calls and kernels that were reported from here, by site.
+    pub reported: HashMap<SiteId, HashSet<String>>,
+    /// Kept for its capacity.
+    pub accesses: Vec<Access>,
+    chunk: Option<Chunk>,
+    /// The last number written here: numbers rise within a thread.
+    last_number: u64,
+}
+
+impl Thread {
+    pub fn new(id: ThreadId) -> Self {
+        Self {
+            id,
+            context: Context::default(),
+            runs_python: false,
+            held: None,
+            freed: None,
+            announced: None,
+            begun: None,
+            reported: HashMap::new(),
+            accesses: Vec::new(),
+            chunk: None,
+            last_number: 0,
+        }
+    }
+
+    /// Makes room for `records` records. Numbers are taken after this, so that no chunk holds a number that is
+    /// smaller than the counter was when it was made.
+    pub fn make_room(&mut self, file: &TraceFile, records: usize) -> Result<(), Stopped> {
+        let bytes = records * RECORD;
+        match &self.chunk {
+            Some(chunk) if chunk.has_room_for(bytes) && !file.is_stopped() => Ok(()),
+            chunk => {
+                let usual = if chunk.is_some() { CHUNK } else { FIRST_CHUNK };
+                let length = chunk_length(bytes, usual);
+                self.chunk = Some(file.allocate(ChunkKind::Records, self.id.0, length)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes an event for which there is room, with a number that was taken for it.
+    pub fn put(&mut self, number: u64, site: SiteId, kind: &EventKind, accesses: &[Access]) {
+        let count = record_count(kind, accesses.len());
+        let Some(chunk) = self.chunk.as_mut().filter(|chunk| chunk.has_room_for(count * RECORD)) else {
+            return;
+        };
+        if number <= self.last_number {
+            return;
+        }
+        self.last_number = number;
+        encode(OpNumber(number), site, kind, accesses, chunk.records(count));
+        chunk.commit(count * RECORD);
+    }
+
+    /// Takes the next number for an event and writes it, if recording goes on.
+    pub fn emit(&mut self, file: &TraceFile, kind: &EventKind, accesses: &[Access]) {
+        if self.make_room(file, record_count(kind, accesses.len())).is_ok() {
+            let number = file.next_number();
+            self.put(number, self.context.site, kind, accesses);
+        }
+    }
+}

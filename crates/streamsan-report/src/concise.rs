@@ -1,0 +1,46 @@
+//! One line for each finding, as editors and `grep` like it.
+
+use crate::headline::short_headline;
+use crate::names::Names;
+use crate::places::{in_parentheses, locate};
+use crate::{Checked, summary};
+use std::fmt::Write as _;
+use streamsan_check::{Finding, Level};
+use streamsan_trace::Trace;
+
+pub(crate) fn render(checked: &[Checked<'_>]) -> String {
+    let mut text = String::new();
+    for one in checked {
+        let names = Names::new(one.trace);
+        for finding in &one.report.findings {
+            let _ = writeln!(text, "{}", line(finding, one.trace, &names));
+        }
+    }
+    text.push_str(&summary::verdict(checked));
+    text
+}
+
+/// The name of a level.
+pub(crate) fn level(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Note => "note",
+    }
+}
+
+fn line(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
+    let place = locate(trace, finding.second.site)
+        .map_or_else(|| "unknown place".to_owned(), |place| place.line_and_column());
+    let (level, code) = (level(finding.rule.level()), finding.rule.code());
+    let what = short_headline(finding, names);
+    let actors = match finding.first {
+        Some(first) => {
+            let place = in_parentheses(trace, first.site);
+            let (from, to) = (names.actor_plain(first.actor), names.actor_plain(finding.second.actor));
+            format!(": {from} {}{place} -> {to} {}", first.number, finding.second.number)
+        }
+        None => format!(" ({})", finding.second.number),
+    };
+    format!("{place}: {level}[{code}] {what}{actors}")
+}

@@ -1,0 +1,195 @@
+//! Text with source lines: what people read first.
+
+use crate::advice::Advice;
+use crate::headline::{first_label, headline, second_label};
+use crate::names::Names;
+use crate::notes::notes;
+use crate::places::{Location, locate};
+use crate::{Checked, Options, Sources, summary};
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::ops::Range;
+use streamsan_check::{Finding, Rule};
+use streamsan_trace::Trace;
+
+pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &Options<'_>) -> String {
+    let renderer = if options.color { Renderer::styled() } else { Renderer::plain() };
+    let mut files = Files { sources, texts: BTreeMap::new() };
+    let mut explained = BTreeSet::new();
+    let mut text = String::new();
+    for one in checked {
+        if checked.len() > 1 && !one.report.findings.is_empty() {
+            let _ = write!(text, "{}:\n\n", one.file);
+        }
+        let names = Names::new(one.trace);
+        for finding in &one.report.findings {
+            let explain = explained.insert(finding.rule);
+            text.push_str(&render_finding(finding, one.trace, &names, &mut files, explain, &renderer));
+            text.push_str("\n\n");
+        }
+    }
+    text.push_str(&summary::render(checked));
+    text
+}
+
+/// Source files, each read once.
+struct Files<'a> {
+    sources: &'a dyn Sources,
+    texts: BTreeMap<String, Option<String>>,
+}
+
+impl Files<'_> {
+    fn load(&mut self, path: &str) {
+        if !self.texts.contains_key(path) {
+            self.texts.insert(path.to_owned(), self.sources.text(path));
+        }
+    }
+
+    fn get(&self, path: &str) -> Option<&str> {
+        self.texts.get(path)?.as_deref()
+    }
+}
+
+/// One place with the label under it.
+struct Mark<'a> {
+    location: Location<'a>,
+    label: String,
+    kind: AnnotationKind,
+}
+
+fn render_finding(
+    finding: &Finding,
+    trace: &Trace,
+    names: &Names<'_>,
+    files: &mut Files<'_>,
+    explain: bool,
+    renderer: &Renderer,
+) -> String {
+    let rule = finding.rule;
+    let level = match rule.level() {
+        streamsan_check::Level::Error => Level::ERROR,
+        streamsan_check::Level::Warning => Level::WARNING,
+        streamsan_check::Level::Note => Level::NOTE,
+    };
+    let mut unplaced = Vec::new();
+    let marks = marks(finding, trace, names, &mut unplaced);
+    for mark in &marks {
+        files.load(mark.location.path);
+    }
+    let title = level.primary_title(headline(finding, names)).id(rule.code());
+    let mut group = Group::with_title(title).elements(frames(&marks, files, &mut unplaced));
+    // The later place comes first, as among the frames.
+    unplaced.sort_by(|a, b| b.cmp(a));
+    let statements = notes(finding, trace, names);
+    group = group.elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(note)));
+    let mut groups = vec![group];
+    if let Some(fix) = &finding.fix {
+        let advice = Advice::new(fix, trace, names);
+        groups.push(
+            Group::with_title(Level::HELP.secondary_title(advice.line()))
+                .element(Level::NOTE.message(advice.standing())),
+        );
+    }
+    if explain && let Some(last) = groups.pop() {
+        groups.push(last.element(Level::HELP.message(explain_command(rule))));
+    }
+    renderer.render(&groups)
+}
+
+fn explain_command(rule: Rule) -> String {
+    format!("streamsan explain {}", rule.code())
+}
+
+/// The places of a finding, the later one first. Labels of places that are not known go to `unplaced`.
+fn marks<'a>(
+    finding: &Finding,
+    trace: &'a Trace,
+    names: &Names<'_>,
+    unplaced: &mut Vec<String>,
+) -> Vec<Mark<'a>> {
+    let mut marks = Vec::new();
+    let mut push = |site, label, kind| match locate(trace, site) {
+        Some(location) => marks.push(Mark { location, label, kind }),
+        None => unplaced.push(format!("{label}, at an unknown place")),
+    };
+    push(finding.second.site, second_label(finding, trace, names), AnnotationKind::Primary);
+    if let Some(first) = &finding.first {
+        push(first.site, first_label(finding, first, trace, names), AnnotationKind::Context);
+    }
+    marks
+}
+
+/// Snippets by file, or bare places where there is no source.
+fn frames<'a>(marks: &[Mark<'a>], files: &'a Files<'_>, unplaced: &mut Vec<String>) -> Vec<Element<'a>> {
+    let mut elements = Vec::new();
+    let mut done = BTreeSet::new();
+    for mark in marks {
+        let path = mark.location.path;
+        let span = |mark: &Mark<'_>| span(files.get(path)?, &mark.location);
+        if span(mark).is_none() {
+            let origin = Origin::path(mark.location.shown.to_owned());
+            let (line, column) = (mark.location.frame.line as usize, mark.location.frame.column as usize);
+            let origin = if line > 0 { origin.line(line) } else { origin };
+            elements.push(if column > 0 { origin.char_column(column) } else { origin }.into());
+            unplaced.push(format!("{}, at {}", mark.label, mark.location.line()));
+        } else if done.insert(path) {
+            let together: Vec<_> = marks
+                .iter()
+                .filter(|other| other.location.path == path)
+                .filter_map(|other| Some((other, span(other)?)))
+                .collect();
+            let text = files.get(path).unwrap_or_default();
+            elements.push(snippet(text, &together).into());
+        }
+    }
+    elements
+}
+
+fn snippet<'a>(text: &str, marks: &[(&Mark<'a>, Range<usize>)]) -> Snippet<'a, Annotation<'a>> {
+    let lines = || marks.iter().map(|(mark, _)| mark.location.frame.line as usize);
+    let (first, last) = (lines().min().unwrap_or(1), lines().max().unwrap_or(1));
+    let start = line_range(text, first).map_or(0, |range| range.start);
+    let end = line_range(text, last).map_or(text.len(), |range| range.end);
+    let shown = marks.first().map(|(mark, _)| mark.location.shown.to_owned());
+    let annotations = marks
+        .iter()
+        .map(|(mark, span)| mark.kind.span(span.start - start..span.end - start).label(mark.label.clone()));
+    Snippet::source(text[start..end].to_owned()).line_start(first).path(shown).annotations(annotations)
+}
+
+/// The bytes to underline: what the frame says, on its first line; without columns the whole line.
+fn span(text: &str, location: &Location<'_>) -> Option<Range<usize>> {
+    let frame = location.frame;
+    let line = line_range(text, frame.line as usize)?;
+    let content = &text[line.clone()];
+    let indent = content.len() - content.trim_start().len();
+    let whole = line.start + indent..line.start + content.trim_end().len();
+    if whole.is_empty() {
+        return None;
+    }
+    if frame.column == 0 {
+        return Some(whole);
+    }
+    let start = line.start + frame.column as usize - 1;
+    let end = if frame.end_line == frame.line && frame.end_column > frame.column {
+        line.start + frame.end_column as usize - 1
+    } else {
+        whole.end
+    };
+    // The file may have changed since the run.
+    let fits = start < end && end <= line.end && text.is_char_boundary(start) && text.is_char_boundary(end);
+    Some(if fits { start..end } else { whole })
+}
+
+/// The bytes of a line, counted from 1, without its end.
+fn line_range(text: &str, number: usize) -> Option<Range<usize>> {
+    let mut start = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if index + 1 == number {
+            return Some(start..start + line.trim_end_matches(['\n', '\r']).len());
+        }
+        start += line.len();
+    }
+    None
+}

@@ -1,0 +1,122 @@
+//! What could not be seen, said as a limit of the tool.
+
+use crate::numbers::counted;
+use streamsan_check::{Gap, Report, Rule};
+use streamsan_trace::{GapReason, Trace};
+
+/// The rule under which a reason is listed.
+pub(crate) fn rule(reason: GapReason) -> Rule {
+    match reason {
+        GapReason::OpaqueKernel | GapReason::UnknownOperator | GapReason::Undecided => Rule::Ss902,
+        GapReason::UnsupportedCall
+        | GapReason::Lost
+        | GapReason::Forked
+        | GapReason::NotClosed
+        | GapReason::Damaged => Rule::Ss901,
+    }
+}
+
+/// A stable name of a reason, for JSON.
+pub(crate) fn key(reason: GapReason) -> &'static str {
+    match reason {
+        GapReason::OpaqueKernel => "opaque-kernel",
+        GapReason::UnsupportedCall => "unsupported-call",
+        GapReason::Lost => "lost-events",
+        GapReason::UnknownOperator => "unknown-operator",
+        GapReason::Forked => "forked",
+        GapReason::NotClosed => "not-closed",
+        GapReason::Damaged => "damaged",
+        GapReason::Undecided => "undecided",
+    }
+}
+
+/// Whether events may be missing.
+pub(crate) fn loses_events(reason: GapReason) -> bool {
+    matches!(reason, GapReason::Lost | GapReason::NotClosed | GapReason::Damaged)
+}
+
+/// One line for each reason, in a fixed order.
+pub(crate) fn lines(report: &Report, trace: &Trace) -> Vec<String> {
+    const ORDER: [GapReason; 8] = [
+        GapReason::OpaqueKernel,
+        GapReason::UnknownOperator,
+        GapReason::Undecided,
+        GapReason::UnsupportedCall,
+        GapReason::Forked,
+        GapReason::Lost,
+        GapReason::NotClosed,
+        GapReason::Damaged,
+    ];
+    ORDER
+        .iter()
+        .filter_map(|&reason| {
+            let gaps: Vec<&Gap> = report.gaps.iter().filter(|gap| gap.reason == reason).collect();
+            (!gaps.is_empty()).then(|| line(reason, &gaps, trace))
+        })
+        .collect()
+}
+
+fn line(reason: GapReason, gaps: &[&Gap], trace: &Trace) -> String {
+    let count = gaps.iter().map(|gap| gap.count).sum::<u64>();
+    let code = rule(reason).code();
+    let most = most_often(gaps, trace);
+    let last = trace.events.last().map_or_else(|| "the start".to_owned(), |event| event.number.to_string());
+    match reason {
+        GapReason::OpaqueKernel => {
+            format!("{} with unknown accesses ({code}){most}", counted(count, "kernel", "kernels"))
+        }
+        GapReason::UnknownOperator => {
+            let operators = counted(count, "operator call", "operator calls");
+            format!("{operators} whose schema does not say what is read and written ({code}){most}")
+        }
+        GapReason::Undecided => {
+            let pairs = counted(count, "pair of accesses", "pairs of accesses");
+            format!("{pairs} too intricate to say whether they overlap ({code}){most}")
+        }
+        GapReason::UnsupportedCall => {
+            format!(
+                "{} that streamsan does not model yet ({code}){most}",
+                counted(count, "CUDA call", "CUDA calls")
+            )
+        }
+        GapReason::Forked => {
+            format!(
+                "{} of this program: what they did is not in this trace ({code})",
+                counted(count, "forked child", "forked children")
+            )
+        }
+        GapReason::Lost => format!("events that could not be stored ({code}){most}"),
+        GapReason::NotClosed => {
+            format!(
+                "the end of the run: the program was killed or left without cleaning up; checked up to {last} ({code})"
+            )
+        }
+        GapReason::Damaged => {
+            format!("the rest of the file: it is cut off or damaged; checked up to {last} ({code})")
+        }
+    }
+}
+
+/// `, most often `triton_poi_fused` (312 times)`, or the only name.
+fn most_often(gaps: &[&Gap], trace: &Trace) -> String {
+    let named = |gap: &&&Gap| !trace.tables.string(gap.detail).is_empty();
+    let most = gaps.iter().filter(named).max_by(|a, b| {
+        let by_count = a.count.cmp(&b.count);
+        // Among equals the first name in the alphabet, so that the text does not depend on order.
+        by_count.then_with(|| trace.tables.string(b.detail).cmp(trace.tables.string(a.detail)))
+    });
+    match most {
+        None => String::new(),
+        Some(gap) if gaps.len() == 1 => format!(": `{}`", shorten(trace.tables.string(gap.detail))),
+        Some(gap) => format!(", most often `{}`", shorten(trace.tables.string(gap.detail))),
+    }
+}
+
+/// Kernel names can have hundreds of characters.
+fn shorten(name: &str) -> String {
+    const LIMIT: usize = 60;
+    if name.chars().count() <= LIMIT {
+        return name.to_owned();
+    }
+    name.chars().take(LIMIT - 3).chain("...".chars()).collect()
+}

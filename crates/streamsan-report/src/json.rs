@@ -1,0 +1,234 @@
+//! JSON: the keys are API. The types of `streamsan-check` are converted here by hand, so that they can change.
+
+use crate::advice::Advice;
+use crate::concise::level;
+use crate::gaps;
+use crate::headline::hazard;
+use crate::names::Names;
+use crate::notes::notes;
+use crate::places::user_stack;
+use crate::{Checked, Options};
+use serde::Serialize;
+use streamsan_check::{Finding, Place};
+use streamsan_trace::{AccessMode, SiteId, Trace};
+
+/// Raised when a key changes its meaning or goes; new keys do not raise it.
+const FORMAT_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    format_version: u32,
+    tool: &'a str,
+    findings: Vec<JsonFinding<'a>>,
+    gaps: Vec<JsonGap<'a>>,
+    coverage: JsonCoverage,
+}
+
+#[derive(Serialize)]
+struct JsonFinding<'a> {
+    id: String,
+    trace: &'a str,
+    rule: &'a str,
+    name: &'a str,
+    level: &'a str,
+    hazard: Option<&'a str>,
+    fingerprint: String,
+    count: u64,
+    first: Option<JsonPlace<'a>>,
+    second: JsonPlace<'a>,
+    alloc: Option<JsonSite<'a>>,
+    free: Option<JsonSite<'a>>,
+    missing_edge: Option<JsonEdge>,
+    ordered_up_to: Option<JsonReach>,
+    memory: Option<JsonMemory>,
+    fix: Option<JsonFix<'a>>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct JsonPlace<'a> {
+    op: u64,
+    stream: String,
+    access: Option<&'a str>,
+    label: &'a str,
+    stack: Vec<JsonFrame<'a>>,
+    /// Only for operations of backward.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward: Option<JsonSite<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonSite<'a> {
+    stack: Vec<JsonFrame<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonFrame<'a> {
+    file: &'a str,
+    line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct JsonEdge {
+    from: u64,
+    to: u64,
+}
+
+#[derive(Serialize)]
+struct JsonReach {
+    stream: String,
+    /// 0: nothing of that stream is ordered before.
+    op: u64,
+}
+
+#[derive(Serialize)]
+struct JsonMemory {
+    name: Option<String>,
+    bytes: u64,
+    offset: u64,
+    device: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct JsonFix<'a> {
+    file: Option<&'a str>,
+    line: Option<u32>,
+    r#where: &'a str,
+    insert: Option<String>,
+    verified: bool,
+}
+
+#[derive(Serialize)]
+struct JsonGap<'a> {
+    rule: &'a str,
+    trace: &'a str,
+    reason: &'a str,
+    detail: &'a str,
+    count: u64,
+}
+
+#[derive(Default, Serialize)]
+struct JsonCoverage {
+    operations: u64,
+    opaque: u64,
+    streams: u64,
+    devices: u64,
+    waits: u64,
+    host_waits: u64,
+    blocks: u64,
+}
+
+pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
+    let mut document = Document {
+        format_version: FORMAT_VERSION,
+        tool: options.tool,
+        findings: Vec::new(),
+        gaps: Vec::new(),
+        coverage: JsonCoverage::default(),
+    };
+    for one in checked {
+        let names = Names::new(one.trace);
+        for finding in &one.report.findings {
+            let id = format!("F{}", document.findings.len() + 1);
+            document.findings.push(convert(id, finding, one, &names));
+        }
+        document.gaps.extend(one.report.gaps.iter().map(|gap| JsonGap {
+            rule: gaps::rule(gap.reason).code(),
+            trace: one.file,
+            reason: gaps::key(gap.reason),
+            detail: one.trace.tables.string(gap.detail),
+            count: gap.count,
+        }));
+        let (sum, coverage) = (&mut document.coverage, one.report.coverage);
+        sum.operations += coverage.operations;
+        sum.opaque += coverage.opaque;
+        sum.streams += coverage.streams;
+        sum.devices += coverage.devices;
+        sum.waits += coverage.waits;
+        sum.host_waits += coverage.host_waits;
+        sum.blocks += coverage.blocks;
+    }
+    let mut text =
+        serde_json::to_string_pretty(&document).expect("strings and numbers can always be written");
+    text.push('\n');
+    text
+}
+
+fn convert<'a>(id: String, finding: &Finding, checked: &Checked<'a>, names: &Names<'_>) -> JsonFinding<'a> {
+    let trace = checked.trace;
+    let mut statements = notes(finding, trace, names);
+    let fix = finding.fix.as_ref().map(|fix| {
+        let advice = Advice::new(fix, trace, names);
+        if advice.code.is_none() {
+            statements.push(advice.line());
+        }
+        JsonFix {
+            file: advice.place.map(|place| place.shown),
+            line: advice.place.map(|place| place.frame.line),
+            r#where: "before",
+            insert: advice.code,
+            verified: advice.verified,
+        }
+    });
+    JsonFinding {
+        id,
+        trace: checked.file,
+        rule: finding.rule.code(),
+        name: finding.rule.name(),
+        level: level(finding.rule.level()),
+        hazard: hazard(finding.rule),
+        fingerprint: format!("{:016x}", finding.fingerprint),
+        count: finding.count,
+        first: finding.first.as_ref().map(|first| place(first, trace, names)),
+        second: place(&finding.second, trace, names),
+        alloc: finding.memory.and_then(|memory| known_site(memory.alloc_site, trace)),
+        free: finding.free.and_then(|free| known_site(free.site, trace)),
+        missing_edge: finding
+            .first
+            .map(|first| JsonEdge { from: first.number.0, to: finding.second.number.0 }),
+        ordered_up_to: finding
+            .ordered_up_to
+            .map(|reach| JsonReach { stream: names.actor_plain(reach.actor), op: reach.number.0 }),
+        memory: finding.memory.map(|memory| JsonMemory {
+            name: names.block(memory.block).map(str::to_owned),
+            bytes: memory.size,
+            offset: memory.offset,
+            device: memory.device.map(|device| device.0),
+        }),
+        fix,
+        notes: statements,
+    }
+}
+
+fn place<'a>(place: &Place, trace: &'a Trace, names: &Names<'_>) -> JsonPlace<'a> {
+    JsonPlace {
+        op: place.number.0,
+        stream: names.actor_plain(place.actor),
+        access: place.access.map(|mode| match mode {
+            AccessMode::Read => "read",
+            AccessMode::Write => "write",
+            AccessMode::Update => "update",
+            AccessMode::Unknown => "unknown",
+        }),
+        label: trace.tables.string(place.label),
+        stack: stack(place.site, trace),
+        forward: (place.forward_site != SiteId(0))
+            .then(|| JsonSite { stack: stack(place.forward_site, trace) }),
+    }
+}
+
+fn known_site(site: SiteId, trace: &Trace) -> Option<JsonSite<'_>> {
+    (site != SiteId(0)).then(|| JsonSite { stack: stack(site, trace) })
+}
+
+fn stack(site: SiteId, trace: &Trace) -> Vec<JsonFrame<'_>> {
+    user_stack(trace, site)
+        .map(|location| JsonFrame {
+            file: location.shown,
+            line: location.frame.line,
+            function: Some(trace.tables.string(location.frame.function)).filter(|name| !name.is_empty()),
+        })
+        .collect()
+}

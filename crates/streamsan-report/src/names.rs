@@ -1,0 +1,238 @@
+//! What streams and memory are called. Never a handle, never an address.
+
+use crate::numbers::bytes;
+use crate::places::{in_parentheses, locate};
+use std::collections::BTreeMap;
+use streamsan_check::{Actor, Memory};
+use streamsan_trace::{
+    BlockId, DeviceId, EventKind, MemorySpace, SiteId, StreamId, Subject, Trace, WaitTarget,
+};
+
+/// Names of the streams and blocks of one trace.
+#[derive(Debug)]
+pub struct Names<'a> {
+    trace: &'a Trace,
+    streams: BTreeMap<StreamId, Stream>,
+    blocks: BTreeMap<BlockId, Named>,
+    spaces: BTreeMap<BlockId, MemorySpace>,
+    several_devices: bool,
+    /// How many streams have a number.
+    numbered: usize,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    /// Its place in the order of first use, from 1, default streams left out.
+    number: usize,
+    name: Option<Named>,
+    created: SiteId,
+    device: DeviceId,
+    legacy_default: bool,
+    /// Whether another stream in use has the same name.
+    shared_name: bool,
+}
+
+#[derive(Debug)]
+struct Named {
+    text: String,
+    by_user: bool,
+}
+
+impl<'a> Names<'a> {
+    /// Collects the names of a trace.
+    pub fn new(trace: &'a Trace) -> Self {
+        let mut names = Self {
+            trace,
+            streams: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            spaces: BTreeMap::new(),
+            several_devices: trace.header.devices > 1,
+            numbered: 0,
+        };
+        for event in &trace.events {
+            match event.kind {
+                EventKind::StreamCreate { stream, device, legacy_default, .. } => {
+                    let entry = names.streams.entry(stream).or_default();
+                    (entry.created, entry.device, entry.legacy_default) =
+                        (event.site, device, legacy_default);
+                    names.several_devices |= device.0 > 0;
+                }
+                EventKind::EventRecord { stream, .. }
+                | EventKind::EventWait { stream, .. }
+                | EventKind::Op { stream, .. }
+                | EventKind::HostWait { target: WaitTarget::Stream(stream), .. } => names.used(stream),
+                EventKind::Alloc { block, space, .. } => {
+                    names.spaces.insert(block, space);
+                }
+                EventKind::Name { subject, name, by_user } => {
+                    let given = Named { text: trace.tables.string(name).to_owned(), by_user };
+                    match subject {
+                        Subject::Stream(stream) => {
+                            names.used(stream);
+                            let entry = names.streams.entry(stream).or_default();
+                            if entry.name.is_none() && locate(trace, event.site).is_some() {
+                                entry.created = event.site;
+                            }
+                            keep(&mut entry.name, given);
+                        }
+                        Subject::Block(block) => {
+                            let mut known = names.blocks.remove(&block);
+                            keep(&mut known, given);
+                            names.blocks.extend(known.map(|name| (block, name)));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        names.find_shared_names();
+        names
+    }
+
+    fn used(&mut self, stream: StreamId) {
+        let entry = self.streams.entry(stream).or_default();
+        if entry.number == 0 && !entry.legacy_default {
+            self.numbered += 1;
+            entry.number = self.numbered;
+        }
+    }
+
+    fn find_shared_names(&mut self) {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for stream in self.streams.values() {
+            if let Some(name) = &stream.name {
+                *counts.entry(name.text.clone()).or_default() += 1;
+            }
+        }
+        for stream in self.streams.values_mut() {
+            stream.shared_name = stream.name.as_ref().is_some_and(|name| counts[&name.text] > 1);
+        }
+    }
+
+    /// A stream without quotes, for diagrams and JSON: `side`, `default`, `stream 3`.
+    pub fn stream_plain(&self, stream: StreamId) -> String {
+        let Some(entry) = self.streams.get(&stream) else { return format!("stream id {}", stream.0) };
+        match &entry.name {
+            _ if entry.legacy_default && self.several_devices => {
+                format!("default of device {}", entry.device.0)
+            }
+            _ if entry.legacy_default => "default".to_owned(),
+            Some(name) if entry.shared_name => format!("{} (stream {})", name.text, entry.number),
+            Some(name) => name.text.clone(),
+            None => format!("stream {}", entry.number),
+        }
+    }
+
+    /// A stream within a sentence: `` `side` ``, `default`, `stream 3`.
+    pub fn stream(&self, stream: StreamId) -> String {
+        match self.streams.get(&stream) {
+            Some(Stream { legacy_default: false, name: Some(name), number, shared_name, .. }) => {
+                let which = if *shared_name { format!(" (stream {number})") } else { String::new() };
+                format!("`{}`{which}", name.text)
+            }
+            _ => self.stream_plain(stream),
+        }
+    }
+
+    /// A stream within a headline: `` `side` ``, `the default stream`, `stream 3`.
+    pub fn stream_spoken(&self, stream: StreamId) -> String {
+        match self.streams.get(&stream) {
+            Some(entry) if entry.legacy_default && self.several_devices => {
+                format!("the default stream of device {}", entry.device.0)
+            }
+            Some(entry) if entry.legacy_default => "the default stream".to_owned(),
+            _ => self.stream(stream),
+        }
+    }
+
+    /// A stream that code cannot name: "the stream named `copy` (created at loader.py:14)".
+    pub(crate) fn stream_described(&self, stream: StreamId) -> String {
+        match self.streams.get(&stream) {
+            Some(entry) if !entry.legacy_default => {
+                let spoken = self.stream(stream);
+                let named = if entry.name.is_some() { format!("the stream named {spoken}") } else { spoken };
+                let created = in_parentheses(self.trace, entry.created).replace('(', "(created at ");
+                format!("{named}{created}")
+            }
+            _ => self.stream_spoken(stream),
+        }
+    }
+
+    /// The legacy default stream's device, if the stream is one; and whether code must name the device.
+    pub(crate) fn legacy_default(&self, stream: StreamId) -> Option<DeviceId> {
+        self.streams.get(&stream).filter(|entry| entry.legacy_default).map(|entry| entry.device)
+    }
+
+    /// The argument of `torch.cuda.default_stream` and its like: the device if there are several.
+    pub(crate) fn device_argument(&self, stream: StreamId) -> String {
+        match self.streams.get(&stream) {
+            Some(entry) if self.several_devices => entry.device.0.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    pub(crate) fn actor_plain(&self, actor: Actor) -> String {
+        match actor {
+            Actor::Stream(stream) => self.stream_plain(stream),
+            Actor::Host => "host".to_owned(),
+        }
+    }
+
+    pub(crate) fn actor(&self, actor: Actor) -> String {
+        match actor {
+            Actor::Stream(stream) => self.stream(stream),
+            Actor::Host => "the host".to_owned(),
+        }
+    }
+
+    pub(crate) fn actor_spoken(&self, actor: Actor) -> String {
+        match actor {
+            Actor::Stream(stream) => self.stream_spoken(stream),
+            Actor::Host => "the host".to_owned(),
+        }
+    }
+
+    /// A block's name, if it has one.
+    pub fn block(&self, block: BlockId) -> Option<&str> {
+        self.blocks.get(&block).map(|name| name.text.as_str())
+    }
+
+    /// What sort of thing a block without a name is.
+    fn sort(&self, block: BlockId) -> &'static str {
+        match self.spaces.get(&block) {
+            Some(MemorySpace::Cached(_)) => "tensor",
+            Some(MemorySpace::Device(_)) => "device buffer",
+            Some(MemorySpace::Pinned) => "pinned buffer",
+            Some(MemorySpace::Pageable) => "host buffer",
+            None => "block",
+        }
+    }
+
+    /// Memory in a headline: `` `x` ``, `a 4.0 MiB tensor allocated at data.py:12`, `memory`.
+    pub(crate) fn memory_spoken(&self, memory: &Memory) -> String {
+        if let Some(name) = self.block(memory.block) {
+            return format!("`{name}`");
+        }
+        let sort = self.sort(memory.block);
+        let place =
+            locate(self.trace, memory.alloc_site).map(|place| format!(" allocated at {}", place.line()));
+        match (memory.size, place) {
+            (0, None) => "memory".to_owned(),
+            (0, Some(place)) => format!("a {sort}{place}"),
+            (size, place) => format!("a {} {sort}{}", bytes(size), place.unwrap_or_default()),
+        }
+    }
+
+    /// Memory mentioned again: `` `x` ``, `the tensor`.
+    pub(crate) fn memory_again(&self, memory: &Memory) -> String {
+        self.block(memory.block)
+            .map_or_else(|| format!("the {}", self.sort(memory.block)), |name| format!("`{name}`"))
+    }
+}
+
+/// The user's last word counts, else the first name from the code.
+fn keep(known: &mut Option<Named>, new: Named) {
+    if !new.text.is_empty() && (known.is_none() || new.by_user) {
+        *known = Some(new);
+    }
+}

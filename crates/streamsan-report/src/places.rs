@@ -1,0 +1,84 @@
+//! Source places: paths as people know them, lines, columns.
+
+use streamsan_trace::{Frame, FrameId, FrameOrigin, SiteId, Trace};
+
+/// Shortens paths below the directory of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Paths<'a> {
+    directory: &'a str,
+}
+
+impl<'a> Paths<'a> {
+    /// Paths of a trace.
+    pub fn new(trace: &'a Trace) -> Self {
+        Self { directory: trace.header.directory.trim_end_matches('/') }
+    }
+
+    /// The path relative to the directory of the run if it lies below, else as it is.
+    pub fn shorten(self, path: &str) -> &str {
+        let relative = path
+            .strip_prefix(self.directory)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .filter(|_| !self.directory.is_empty());
+        let path = relative.unwrap_or(path);
+        path.strip_prefix("./").unwrap_or(path)
+    }
+}
+
+/// A frame with its path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Location<'a> {
+    /// Path as the trace has it.
+    pub(crate) path: &'a str,
+    /// Path as it is shown.
+    pub(crate) shown: &'a str,
+    pub(crate) frame: &'a Frame,
+}
+
+impl Location<'_> {
+    /// `train.py:41`.
+    pub(crate) fn line(&self) -> String {
+        match self.frame.line {
+            0 => self.shown.to_owned(),
+            line => format!("{}:{line}", self.shown),
+        }
+    }
+
+    /// `train.py:41:13`, as far as it is known.
+    pub(crate) fn line_and_column(&self) -> String {
+        match (self.frame.line, self.frame.column) {
+            (0, _) | (_, 0) => self.line(),
+            (_, column) => format!("{}:{column}", self.line()),
+        }
+    }
+}
+
+/// The innermost user frame of a site, or the innermost frame if no frame is the user's.
+pub(crate) fn locate(trace: &Trace, site: SiteId) -> Option<Location<'_>> {
+    let (_, frame) = trace.tables.user_frame(site)?;
+    Some(location(trace, frame))
+}
+
+/// The user's frames of a site, innermost first.
+pub(crate) fn user_stack(trace: &Trace, site: SiteId) -> impl Iterator<Item = Location<'_>> {
+    trace
+        .tables
+        .stack(site)
+        .filter(|(_, frame)| frame.origin == FrameOrigin::User)
+        .map(|(_, frame)| location(trace, frame))
+}
+
+/// The location of one frame.
+pub(crate) fn locate_frame(trace: &Trace, frame: FrameId) -> Option<Location<'_>> {
+    trace.tables.frames.get(frame.index()).map(|frame| location(trace, frame))
+}
+
+fn location<'a>(trace: &'a Trace, frame: &'a Frame) -> Location<'a> {
+    let path = trace.tables.string(frame.file);
+    Location { path, shown: Paths::new(trace).shorten(path), frame }
+}
+
+/// ` (data.py:9)` to be put after a statement, or nothing.
+pub(crate) fn in_parentheses(trace: &Trace, site: SiteId) -> String {
+    locate(trace, site).map_or_else(String::new, |place| format!(" ({})", place.line()))
+}

@@ -1,0 +1,167 @@
+//! The end of every report: a table by rule, the counts, and what was not seen.
+
+use crate::Checked;
+use crate::gaps;
+use crate::numbers::{counted, grouped, percent};
+use crate::places::locate;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use streamsan_check::{Coverage, Finding, Level, Rule};
+use streamsan_trace::{SiteId, Trace};
+
+/// Table, verdict, what was not seen.
+pub(crate) fn render(checked: &[Checked<'_>]) -> String {
+    let mut text = table(checked);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&verdict(checked));
+    text
+}
+
+/// Verdict and what was not seen.
+pub(crate) fn verdict(checked: &[Checked<'_>]) -> String {
+    let coverage = total(checked);
+    let mut text = String::new();
+    let (errors, warnings) = (level_count(checked, Level::Error), level_count(checked, Level::Warning));
+    if coverage.operations == 0 {
+        return nothing_captured(checked, errors + warnings);
+    }
+    let operations = counted(coverage.operations, "operation", "operations");
+    let streams = counted(coverage.streams, "stream", "streams");
+    if errors + warnings == 0 {
+        let edges = counted(coverage.waits, "record-wait edge", "record-wait edges");
+        let _ = writeln!(text, "No hazards in what was seen: {operations}, {streams}, {edges}.");
+    } else {
+        let devices = counted(coverage.devices, "device", "devices");
+        let found = found(errors, warnings);
+        let _ = writeln!(text, "Found {found} in {operations} on {streams} of {devices}.");
+    }
+    let _ = writeln!(text, "{}", seen(checked, &coverage));
+    text.push_str(&not_seen(checked));
+    if errors + warnings == 0 {
+        text.push_str("This covers one run's order, not every run. Limits: streamsan explain limits\n");
+    }
+    text
+}
+
+fn found(errors: u64, warnings: u64) -> String {
+    let errors_text = counted(errors, "error", "errors");
+    let warnings_text = counted(warnings, "warning", "warnings");
+    match (errors, warnings) {
+        (_, 0) => errors_text,
+        (0, _) => format!("{warnings_text} and no errors"),
+        _ => format!("{errors_text} and {warnings_text}"),
+    }
+}
+
+fn seen(checked: &[Checked<'_>], coverage: &Coverage) -> String {
+    let known = percent(coverage.operations.saturating_sub(coverage.opaque), coverage.operations);
+    let opaque = match coverage.opaque {
+        0 => "none opaque".to_owned(),
+        opaque => format!("{} opaque (SS902)", grouped(opaque)),
+    };
+    let reasons = || checked.iter().flat_map(|checked| checked.report.gaps.iter().map(|gap| gap.reason));
+    let lost =
+        if reasons().any(gaps::loses_events) { "events are missing (SS901)" } else { "no events lost" };
+    format!("Seen: {known} of operations with known accesses, {opaque}, {lost}.")
+}
+
+fn not_seen(checked: &[Checked<'_>]) -> String {
+    let mut text = String::new();
+    for one in checked {
+        for line in gaps::lines(one.report, one.trace) {
+            if text.is_empty() {
+                text.push_str("Not seen (limits of this check, not faults of the program):\n");
+            }
+            let file = if checked.len() > 1 { format!("{}: ", one.file) } else { String::new() };
+            let _ = writeln!(text, "  {file}{line}");
+        }
+    }
+    text
+}
+
+fn nothing_captured(checked: &[Checked<'_>], findings: u64) -> String {
+    let mut text = "error: no CUDA operation was recorded\n".to_owned();
+    if findings == 0 {
+        text.push_str("  = note: this is no clean result: there was nothing to check\n");
+    }
+    for one in checked {
+        for line in gaps::lines(one.report, one.trace) {
+            let _ = writeln!(text, "  = note: not seen: {line}");
+        }
+        if !one.trace.header.command.is_empty() {
+            let _ = writeln!(text, "  = note: recorded from `{}`", one.trace.header.command);
+        }
+    }
+    text.push_str("help: streamsan doctor\n");
+    text
+}
+
+fn total(checked: &[Checked<'_>]) -> Coverage {
+    checked.iter().fold(Coverage::default(), |sum, checked| {
+        let one = checked.report.coverage;
+        Coverage {
+            operations: sum.operations + one.operations,
+            opaque: sum.opaque + one.opaque,
+            streams: sum.streams + one.streams,
+            devices: sum.devices + one.devices,
+            waits: sum.waits + one.waits,
+            host_waits: sum.host_waits + one.host_waits,
+            blocks: sum.blocks + one.blocks,
+        }
+    })
+}
+
+fn level_count(checked: &[Checked<'_>], level: Level) -> u64 {
+    let findings = checked.iter().flat_map(|checked| &checked.report.findings);
+    findings.filter(|finding| finding.rule.level() == level).count() as u64
+}
+
+struct Row {
+    findings: u64,
+    occurrences: u64,
+    place: String,
+}
+
+fn table(checked: &[Checked<'_>]) -> String {
+    let mut rows = BTreeMap::<Rule, Row>::new();
+    for one in checked {
+        for finding in &one.report.findings {
+            let row = rows.entry(finding.rule).or_insert_with(|| Row {
+                findings: 0,
+                occurrences: 0,
+                place: between_places(finding, one.trace),
+            });
+            row.findings += 1;
+            row.occurrences += finding.count;
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let width = rows.keys().map(|rule| rule.name().len()).max().unwrap_or(0).max("rule".len());
+    let mut text = format!("  {:<5}  {:<width$}  findings  occurrences  where\n", "code", "rule");
+    for (rule, row) in &rows {
+        let more = match row.findings {
+            1 => String::new(),
+            many => format!(" and {} more", grouped(many - 1)),
+        };
+        let (findings, occurrences) = (grouped(row.findings), grouped(row.occurrences));
+        let (code, name, place) = (rule.code(), rule.name(), &row.place);
+        let _ =
+            writeln!(text, "  {code:<5}  {name:<width$}  {findings:>8}  {occurrences:>11}  {place}{more}");
+    }
+    text
+}
+
+/// `data.py:18 -> train.py:41`, or the only place.
+pub(crate) fn between_places(finding: &Finding, trace: &Trace) -> String {
+    let line =
+        |site: SiteId| locate(trace, site).map_or_else(|| "unknown place".to_owned(), |place| place.line());
+    let second = line(finding.second.site);
+    match finding.first {
+        Some(first) => format!("{} -> {second}", line(first.site)),
+        None => second,
+    }
+}

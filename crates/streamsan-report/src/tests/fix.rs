@@ -1,0 +1,103 @@
+//! The line of code that a fix proposes.
+
+use super::fixture::{Case, DEFAULT, SIDE};
+use super::full;
+use streamsan_check::{Fix, FixAction};
+use streamsan_trace::{CaptureKind, DeviceId, EventKind, StreamId};
+
+const COPY: StreamId = StreamId(2);
+
+/// The help line after `change`.
+fn help(change: impl FnOnce(&mut Case)) -> String {
+    let mut case = Case::read_after_write();
+    case.create_stream(COPY, false);
+    case.name_stream(COPY, "copy", 14);
+    change(&mut case);
+    let text = full(&case);
+    text.lines().find_map(|line| line.strip_prefix("help: ")).expect("a fix is shown").to_owned()
+}
+
+fn wait(case: &mut Case, waiter: StreamId, awaited: StreamId, waiter_is_current: bool) {
+    let fix = case.finding().fix.as_mut().unwrap();
+    fix.action = FixAction::WaitStream { waiter, awaited, waiter_is_current };
+}
+
+#[test]
+fn plain_name_before_attribute() {
+    let line = help(|_| {});
+    assert_eq!(line, "before train.py:41, make `side` wait: side.wait_stream(torch.cuda.default_stream())");
+}
+
+#[test]
+fn attribute_if_there_is_no_plain_name() {
+    let line = help(|case| {
+        case.trace.tables.visible_streams.pop();
+    });
+    assert!(line.ends_with(": self.side.wait_stream(torch.cuda.default_stream())"), "{line}");
+}
+
+#[test]
+fn expressions_of_other_frames_do_not_count() {
+    let line = help(|case| {
+        let other = case.site("data.py", 18, 0, 0, "");
+        let other = case.trace.tables.sites[other.index()][0];
+        case.trace.tables.visible_streams.clear();
+        case.visible(other, SIDE, "side");
+        wait(case, SIDE, DEFAULT, false);
+    });
+    assert_eq!(
+        line,
+        "before train.py:41, make the stream named `side` (created at train.py:4) wait for the default stream"
+    );
+}
+
+#[test]
+fn current_stream_if_it_has_no_name() {
+    let line = help(|case| case.trace.tables.visible_streams.clear());
+    assert!(
+        line.ends_with(": torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())"),
+        "{line}"
+    );
+}
+
+#[test]
+fn default_stream_waits() {
+    let line = help(|case| wait(case, DEFAULT, SIDE, true));
+    assert_eq!(line, "before train.py:41, make default wait: torch.cuda.default_stream().wait_stream(side)");
+}
+
+#[test]
+fn words_if_the_awaited_stream_cannot_be_named() {
+    let line = help(|case| wait(case, SIDE, COPY, true));
+    assert_eq!(
+        line,
+        "before train.py:41, make `side` wait for the stream named `copy` (created at train.py:14)"
+    );
+}
+
+#[test]
+fn several_devices_are_named() {
+    let line = help(|case| {
+        case.trace.header.devices = 2;
+        let device = DeviceId(1);
+        let (stream, legacy_default) = (StreamId(3), true);
+        case.event(EventKind::StreamCreate { stream, device, blocking: true, legacy_default, priority: 0 });
+        wait(case, SIDE, StreamId(3), true);
+    });
+    assert!(line.ends_with(": side.wait_stream(torch.cuda.default_stream(1))"), "{line}");
+}
+
+#[test]
+fn host_waits() {
+    let line = help(|case| {
+        let fix = case.finding().fix.as_mut().unwrap();
+        *fix = Fix { action: FixAction::SynchronizeStream { awaited: SIDE }, ..*fix };
+    });
+    assert_eq!(line, "before train.py:41, let the host wait: side.synchronize()");
+}
+
+#[test]
+fn sim_programs_get_no_python() {
+    let line = help(|case| case.trace.header.capture = CaptureKind::Sim);
+    assert_eq!(line, "before train.py:41, record an event in default and let `side` wait for it");
+}

@@ -1,0 +1,107 @@
+//! The bytes of one access: an interval, or runs at a fixed distance within one.
+//!
+//! Overlap is decided exactly and on purpose by another method than the checker's: run by run.
+
+/// Bytes of a buffer: `low..high`, or only runs within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes {
+    /// First byte.
+    pub low: u64,
+    /// One past the last byte of the interval. More than `low`.
+    pub high: u64,
+    /// If set, only runs of `run` bytes at `low`, `low + step`, … are touched.
+    pub runs: Option<Runs>,
+}
+
+/// Runs at a fixed distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// Bytes from the start of one run to the next. More than `run`.
+    pub step: u64,
+    /// Bytes of one run, at least 1.
+    pub run: u64,
+}
+
+impl Bytes {
+    /// All of `low..high`.
+    pub const fn interval(low: u64, high: u64) -> Self {
+        Self { low, high, runs: None }
+    }
+
+    /// How many runs there are: those that start below `high`.
+    pub fn count(&self) -> u64 {
+        self.runs.map_or(1, |runs| (self.high - self.low).div_ceil(runs.step))
+    }
+
+    /// Start and end of the run with this number, from 0.
+    fn run(&self, index: u64) -> (u64, u64) {
+        match self.runs {
+            None => (self.low, self.high),
+            Some(runs) => {
+                let start = self.low + index * runs.step;
+                (start, start + runs.run)
+            }
+        }
+    }
+
+    /// One past the last byte touched.
+    pub fn end(&self) -> u64 {
+        self.run(self.count() - 1).1
+    }
+
+    /// Whether any byte of `start..end` is touched.
+    fn touches(&self, start: u64, end: u64) -> bool {
+        let Some(runs) = self.runs else { return self.low < end && start < self.high };
+        // The first run that ends after `start`.
+        let first =
+            if start < self.low + runs.run { 0 } else { (start - self.low - runs.run) / runs.step + 1 };
+        first < self.count() && self.run(first).0 < end
+    }
+
+    /// Whether both touch a common byte.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (few, many) = if self.count() <= other.count() { (self, other) } else { (other, self) };
+        (0..few.count()).any(|index| {
+            let (start, end) = few.run(index);
+            many.touches(start, end)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bytes, Runs};
+
+    fn byte_by_byte(bytes: &Bytes) -> Vec<u64> {
+        (bytes.low..bytes.high)
+            .filter(|byte| bytes.runs.is_none_or(|runs| (byte - bytes.low) % runs.step < runs.run))
+            .collect()
+    }
+
+    #[test]
+    fn overlap_equals_a_byte_by_byte_comparison() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut any = move || {
+            let low = random.u64(0..24);
+            let mut bytes = Bytes::interval(low, low + random.u64(1..30));
+            if random.bool() {
+                let run = random.u64(1..5);
+                let runs = Runs { step: run + random.u64(1..6), run };
+                bytes.high = low + random.u64(0..4) * runs.step + run;
+                bytes.runs = Some(runs);
+            }
+            bytes
+        };
+        let mut overlapping = 0;
+        for _ in 0..200_000 {
+            let (one, other) = (any(), any());
+            let other_bytes = byte_by_byte(&other);
+            let expected = byte_by_byte(&one).iter().any(|byte| other_bytes.contains(byte));
+            assert_eq!(one.overlaps(&other), expected, "{one:?} {other:?}");
+            assert_eq!(other.overlaps(&one), expected, "{other:?} {one:?}");
+            assert_eq!(Some(one.end() - 1), byte_by_byte(&one).last().copied());
+            overlapping += u32::from(expected);
+        }
+        assert!(overlapping > 50_000 && overlapping < 190_000, "{overlapping}");
+    }
+}

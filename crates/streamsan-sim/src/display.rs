@@ -1,0 +1,101 @@
+//! A program as text: the lines of a `sim` block. Parsing them gives the program back, line numbers
+//! included if the program numbers its lines as they are printed.
+
+use crate::bytes::Bytes;
+use crate::program::{Access, Action, Program, StreamKind, Target};
+use std::fmt::{Display, Formatter, Result};
+use streamsan_trace::AccessMode;
+
+impl Display for Program {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
+        formatter.write_str("streams ")?;
+        for (index, stream) in self.streams.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            let suffix = if stream.kind == StreamKind::Blocking { "(blocking)" } else { "" };
+            write!(formatter, "{separator}{}{suffix}", stream.name)?;
+        }
+        writeln!(formatter)?;
+        for buffer in &self.buffers {
+            writeln!(formatter, "buffer {} {}", buffer.name, size(buffer.size))?;
+        }
+        for step in 0..self.steps.len() {
+            writeln!(formatter, "{}", self.step_text(step))?;
+        }
+        Ok(())
+    }
+}
+
+/// A size with the largest unit that divides it.
+fn size(bytes: u64) -> String {
+    for (unit, name) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if bytes.is_multiple_of(unit) && bytes > 0 {
+            return format!("{}{name}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+impl Program {
+    /// The line of one step, such as `side: wait e`.
+    pub fn step_text(&self, step: usize) -> String {
+        let stream = |index: &usize| self.streams[*index].name.as_str();
+        let event = |index: &usize| self.events[*index].as_str();
+        match &self.steps[step].action {
+            Action::Operation { stream: on, copy: true, accesses } => {
+                let names: Vec<_> = accesses.iter().map(|access| self.access_text(access)).collect();
+                format!("{}: copy {}", stream(on), names.join(" -> "))
+            }
+            Action::Operation { stream: on, copy: false, accesses } => {
+                let mut text = format!("{}: ", stream(on));
+                let mut mode = None;
+                for access in accesses {
+                    if mode == Some(access.mode) {
+                        text.push_str(", ");
+                    } else {
+                        text.push_str(if mode.is_some() { "; " } else { "" });
+                        text.push_str(verb(access.mode));
+                        text.push(' ');
+                        mode = Some(access.mode);
+                    }
+                    text.push_str(&self.access_text(access));
+                }
+                text
+            }
+            Action::Record { stream: on, event: what } => format!("{}: record {}", stream(on), event(what)),
+            Action::Wait { stream: on, event: what } => format!("{}: wait {}", stream(on), event(what)),
+            Action::Synchronize { target } => format!("host: sync {}", self.target_text(*target)),
+            Action::Query { target, ready } => {
+                let answer = if *ready { "ready" } else { "pending" };
+                format!("host: query {} {answer}", self.target_text(*target))
+            }
+        }
+    }
+
+    fn target_text(&self, target: Target) -> &str {
+        match target {
+            Target::Stream(index) => &self.streams[index].name,
+            Target::Event(index) => &self.events[index],
+            Target::Device => "device",
+        }
+    }
+
+    fn access_text(&self, access: &Access) -> String {
+        let buffer = &self.buffers[access.buffer];
+        match access.bytes {
+            Bytes { low, high, runs: Some(runs) } => {
+                format!("{}[{low}..{high} step {} run {}]", buffer.name, runs.step, runs.run)
+            }
+            Bytes { low: 0, high, runs: None } if high == buffer.size => buffer.name.clone(),
+            Bytes { low, high, runs: None } => format!("{}[{low}..{high}]", buffer.name),
+        }
+    }
+}
+
+/// The verb that stands for an access mode.
+pub(crate) fn verb(mode: AccessMode) -> &'static str {
+    match mode {
+        AccessMode::Read => "read",
+        AccessMode::Write => "write",
+        AccessMode::Update | AccessMode::Unknown => "update",
+    }
+}

@@ -1,0 +1,237 @@
+//! A program as a trace: the events that a recorder would have written for it.
+
+use crate::program::{Access, Action, Program, StreamKind, Target};
+use streamsan_trace as trace;
+use streamsan_trace::{
+    AccessMode, BlockId, DeviceId, EventId, EventKind, Frame, FrameId, FrameOrigin, HostWaitHow, MemorySpace,
+    Observer, OpKind, OpNumber, SiteId, StreamId, StringId, Subject, ThreadId, Trace, VisibleStream,
+    WaitTarget,
+};
+
+/// A trace of a program, and where its events come from.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The trace.
+    pub trace: Trace,
+    /// For each event, by number, the step of the program; `None` for declarations.
+    steps: Vec<Option<u32>>,
+    /// For each event, by number, the source line.
+    lines: Vec<u32>,
+}
+
+impl Lowered {
+    /// The step that an event comes from.
+    pub fn step(&self, number: OpNumber) -> Option<usize> {
+        self.steps.get((number.0 as usize).checked_sub(1)?).copied().flatten().map(|step| step as usize)
+    }
+
+    /// The source line that an event comes from.
+    pub fn line(&self, number: OpNumber) -> Option<u32> {
+        self.lines.get((number.0 as usize).checked_sub(1)?).copied()
+    }
+}
+
+/// The device of all programs.
+const DEVICE: DeviceId = DeviceId(0);
+/// Where the first buffer lies; any place would do.
+const FIRST_ADDRESS: u64 = 0x7000_0000_0000;
+/// What device allocations are aligned to.
+const ALIGNMENT: u64 = 512;
+
+/// Lowers a program. `path` is the file that its line numbers refer to, `function` stands for the function
+/// that its lines are in: the test's name.
+pub fn lower(program: &Program, path: &str, function: &str) -> Lowered {
+    let mut builder = Builder::new(path, function);
+    builder.declarations(program);
+    for (index, step) in program.steps.iter().enumerate() {
+        if let Some(kind) = builder.step(program, &step.action) {
+            builder.push(step.line, Some(index as u32), kind);
+        }
+    }
+    builder.lowered
+}
+
+struct Builder {
+    lowered: Lowered,
+    file: StringId,
+    function: StringId,
+    // Line and site of the last event: steps follow each other, so this is all the interning needed.
+    last: (u32, SiteId),
+    labels: Labels,
+    stream_names: Vec<StringId>,
+    buffer_names: Vec<StringId>,
+}
+
+#[derive(Clone, Copy)]
+struct Labels {
+    read: StringId,
+    write: StringId,
+    update: StringId,
+    kernel: StringId,
+    copy: StringId,
+}
+
+impl Builder {
+    fn new(path: &str, function: &str) -> Self {
+        let mut trace = Trace::default();
+        trace.header.capture = trace::CaptureKind::Sim;
+        trace.header.devices = 1;
+        trace.header.closed = true;
+        trace.header.command = format!("streamsan sim {path}");
+        let mut string = |text: &str| push_string(&mut trace, text);
+        let (file, function) = (string(path), string(function));
+        let labels = Labels {
+            read: string("read"),
+            write: string("write"),
+            update: string("update"),
+            kernel: string("kernel"),
+            copy: string("copy"),
+        };
+        Self {
+            lowered: Lowered { trace, steps: Vec::new(), lines: Vec::new() },
+            file,
+            function,
+            last: (0, SiteId(0)),
+            labels,
+            stream_names: Vec::new(),
+            buffer_names: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, line: u32, step: Option<u32>, kind: EventKind) {
+        let site = self.site(line);
+        let number = OpNumber(self.lowered.trace.events.len() as u64 + 1);
+        self.lowered.trace.events.push(trace::Event { number, thread: ThreadId(0), site, kind });
+        self.lowered.steps.push(step);
+        self.lowered.lines.push(line);
+    }
+
+    fn site(&mut self, line: u32) -> SiteId {
+        if self.last.0 != line {
+            let tables = &mut self.lowered.trace.tables;
+            let frame = FrameId(tables.frames.len() as u32);
+            tables.frames.push(Frame {
+                file: self.file,
+                function: self.function,
+                line,
+                end_line: line,
+                column: 0,
+                end_column: 0,
+                origin: FrameOrigin::User,
+            });
+            // Every line of a program can name every stream.
+            tables.visible_streams.extend(self.stream_names.iter().enumerate().map(
+                |(stream, &expression)| VisibleStream { frame, stream: StreamId(stream as u32), expression },
+            ));
+            self.last = (line, SiteId(tables.sites.len() as u32));
+            tables.sites.push(vec![frame]);
+        }
+        self.last.1
+    }
+
+    fn declarations(&mut self, program: &Program) {
+        for (index, stream) in program.streams.iter().enumerate() {
+            let id = StreamId(index as u32);
+            let legacy_default = stream.kind == StreamKind::LegacyDefault;
+            let blocking = legacy_default || stream.kind == StreamKind::Blocking;
+            let kind =
+                EventKind::StreamCreate { stream: id, device: DEVICE, blocking, legacy_default, priority: 0 };
+            self.push(program.streams_line, None, kind);
+            let name = push_string(&mut self.lowered.trace, &stream.name);
+            self.stream_names.push(name);
+            let kind = EventKind::Name { subject: Subject::Stream(id), name, by_user: false };
+            self.push(program.streams_line, None, kind);
+        }
+        let mut address = FIRST_ADDRESS;
+        for (index, buffer) in program.buffers.iter().enumerate() {
+            let block = BlockId(index as u32 + 1);
+            let space = MemorySpace::Device(DEVICE);
+            let kind = EventKind::Alloc { block, stream: StreamId(0), space, address, size: buffer.size };
+            self.push(buffer.line, None, kind);
+            let name = push_string(&mut self.lowered.trace, &buffer.name);
+            self.buffer_names.push(name);
+            let kind = EventKind::Name { subject: Subject::Block(block), name, by_user: false };
+            self.push(buffer.line, None, kind);
+            address += buffer.size.next_multiple_of(ALIGNMENT);
+        }
+    }
+
+    /// The event of a step; a query that is not ready leaves none.
+    fn step(&mut self, program: &Program, action: &Action) -> Option<EventKind> {
+        let stream_id = |stream: usize| StreamId(stream as u32);
+        let event_id = |event: usize| EventId(event as u32);
+        let host_wait = |target: Target, how| EventKind::HostWait {
+            target: match target {
+                Target::Stream(stream) => WaitTarget::Stream(stream_id(stream)),
+                Target::Event(event) => WaitTarget::Event(event_id(event)),
+                Target::Device => WaitTarget::Device(DEVICE),
+            },
+            observer: Observer::Program,
+            how,
+        };
+        Some(match action {
+            Action::Operation { stream, copy, accesses } => self.operation(program, *stream, *copy, accesses),
+            Action::Record { stream, event } => {
+                EventKind::EventRecord { event: event_id(*event), stream: stream_id(*stream) }
+            }
+            Action::Wait { stream, event } => {
+                EventKind::EventWait { event: event_id(*event), stream: stream_id(*stream) }
+            }
+            Action::Synchronize { target } => host_wait(*target, HostWaitHow::Synchronize),
+            Action::Query { target, ready: true } => host_wait(*target, HostWaitHow::Query),
+            Action::Query { ready: false, .. } => return None,
+        })
+    }
+
+    fn operation(&mut self, program: &Program, stream: usize, copy: bool, accesses: &[Access]) -> EventKind {
+        let start = self.lowered.trace.accesses.len() as u32;
+        for access in accesses {
+            let lowered = self.access(program, access);
+            self.lowered.trace.accesses.push(lowered);
+        }
+        let label = match accesses {
+            _ if copy => self.labels.copy,
+            [one] => match one.mode {
+                AccessMode::Read => self.labels.read,
+                AccessMode::Write => self.labels.write,
+                AccessMode::Update | AccessMode::Unknown => self.labels.update,
+            },
+            _ => self.labels.kernel,
+        };
+        EventKind::Op {
+            stream: StreamId(stream as u32),
+            label,
+            kind: if copy { OpKind::CopyDeviceToDevice } else { OpKind::Kernel },
+            forward_site: SiteId(0),
+            accesses: trace::AccessRange { start, count: accesses.len() as u32 },
+        }
+    }
+
+    fn access(&mut self, _program: &Program, access: &Access) -> trace::Access {
+        let shape = access.bytes.runs.and_then(|runs| {
+            let count = access.bytes.count();
+            // A single run is contiguous.
+            (count > 1).then(|| trace::Shape {
+                run: runs.run,
+                dimensions: vec![trace::ShapeDimension { size: count, stride: runs.step }],
+            })
+        });
+        trace::Access {
+            block: BlockId(access.buffer as u32 + 1),
+            mode: access.mode,
+            offset: access.bytes.low,
+            length: access.bytes.end() - access.bytes.low,
+            shape: shape.map_or(trace::ShapeId(0), |shape| self.lowered.trace.tables.intern_shape(shape)),
+            argument: self.buffer_names[access.buffer],
+        }
+    }
+}
+
+/// Appends a string. Names of one program differ, so nothing is looked up.
+fn push_string(trace: &mut Trace, text: &str) -> StringId {
+    if text.is_empty() {
+        return StringId(0);
+    }
+    trace.tables.strings.push(text.to_owned());
+    StringId(trace.tables.strings.len() as u32 - 1)
+}

@@ -1,0 +1,366 @@
+//! The program language: lines to [`Program`].
+//!
+//! One statement a line. A new statement is one arm in [`Parser::statement`], [`Parser::stream_action`] or
+//! [`Parser::host_action`].
+
+use crate::annotations::{Annotations, Collector};
+use crate::bytes::{Bytes, Runs};
+use crate::error::ProgramError;
+use crate::program::{Access, Action, Buffer, Program, Step, Stream, StreamKind, Target};
+use streamsan_trace::AccessMode;
+
+/// Parses the lines of one program; the first line has number 1 and the file is called `path` in errors.
+///
+/// ```
+/// let text = "streams default, side\nbuffer x 4KiB\ndefault: write x\nside: read x[0..16]\n";
+/// let program = streamsan_sim::parse("example", text).unwrap();
+/// assert_eq!(program.to_string(), text);
+/// ```
+///
+/// # Errors
+/// If a line cannot be understood, or names something that was not declared.
+pub fn parse(path: &str, text: &str) -> Result<Program, ProgramError> {
+    Ok(parse_lines(path, text, 1)?.0)
+}
+
+/// Parses lines that start at line `first` of a file, with their annotations.
+pub(crate) fn parse_lines(
+    path: &str,
+    text: &str,
+    first: u32,
+) -> Result<(Program, Annotations), ProgramError> {
+    let error = |line: u32, message: String| ProgramError { path: path.to_owned(), line, message };
+    let mut parser = Parser::default();
+    let mut collector = Collector::default();
+    for (number, line) in (first..).zip(text.lines()) {
+        let (code, comment) = line.split_once('#').unwrap_or((line, ""));
+        if !code.trim().is_empty() {
+            parser.statement(number, code.trim()).map_err(|message| error(number, message))?;
+        }
+        collector.comment(number, comment).map_err(|message| error(number, message))?;
+    }
+    let program = parser.program;
+    if program.streams.is_empty() {
+        return Err(error(first, "no streams: start with a line `streams default, side`".to_owned()));
+    }
+    let names: Vec<&str> = program.streams.iter().map(|stream| stream.name.as_str()).collect();
+    let annotations = collector.finish(&names).map_err(|(line, message)| error(line, message))?;
+    Ok((program, annotations))
+}
+
+/// What one line leads to.
+type Parsed<T> = Result<T, String>;
+
+#[derive(Default)]
+struct Parser {
+    program: Program,
+}
+
+/// Names that lines begin with or targets have.
+const RESERVED: [&str; 2] = ["host", "device"];
+
+/// A first word and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim()))
+}
+
+/// Checks that a name is a word of letters, digits and `_`.
+fn name(text: &str) -> Parsed<&str> {
+    let text = text.trim();
+    let good = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    if !good {
+        return Err(format!("`{text}` is no name: use letters, digits and `_`"));
+    }
+    if RESERVED.contains(&text) {
+        return Err(format!("`{text}` has a meaning of its own: use another name"));
+    }
+    Ok(text)
+}
+
+/// A number of bytes: `64`, `64B`, `4KiB`, `4MiB`, `1GiB`.
+fn size(text: &str) -> Parsed<u64> {
+    let text = text.trim();
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let factor: u64 = match text[digits..].trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        unit => return Err(format!("`{unit}` is no unit: use B, KiB, MiB or GiB")),
+    };
+    text[..digits]
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        // Room above, so that sums of offsets cannot overflow.
+        .filter(|bytes| *bytes <= 1 << 48)
+        .ok_or_else(|| format!("`{text}` is no size: write bytes or a size such as 4MiB, at most 2^48 bytes"))
+}
+
+impl Parser {
+    fn statement(&mut self, line: u32, text: &str) -> Parsed<()> {
+        if let Some((actor, rest)) = text.split_once(':') {
+            let rest = rest.trim();
+            let action = match actor.trim() {
+                "host" => self.host_action(rest)?,
+                actor => {
+                    let stream = self.stream(actor)?;
+                    self.stream_action(stream, rest)?
+                }
+            };
+            self.program.steps.push(Step { line, action });
+            return Ok(());
+        }
+        match word(text) {
+            ("streams", rest) => self.streams(line, rest),
+            ("buffer", rest) => self.buffer(line, rest),
+            _ => Err(format!(
+                "cannot understand `{text}`: lines are `streams …`, `buffer …`, `STREAM: …` and `host: …`"
+            )),
+        }
+    }
+
+    fn streams(&mut self, line: u32, text: &str) -> Parsed<()> {
+        if !self.program.streams.is_empty() {
+            return Err("a second `streams` line: name all streams in the first".to_owned());
+        }
+        for part in text.split(',').map(str::trim) {
+            let (stream, kind) = match part.split_once('(') {
+                None => (name(part)?, StreamKind::NonBlocking),
+                Some((stream, kind)) if kind.trim_end() == "blocking)" => {
+                    (name(stream)?, StreamKind::Blocking)
+                }
+                Some((_, kind)) => {
+                    return Err(format!("`({kind}` is no kind of stream: the only one is `(blocking)`"));
+                }
+            };
+            let kind = match (stream, kind) {
+                ("default", StreamKind::NonBlocking) => StreamKind::LegacyDefault,
+                ("default", _) => {
+                    return Err(
+                        "`default` is the legacy default stream: it is neither blocking nor non-blocking"
+                            .to_owned(),
+                    );
+                }
+                (_, kind) => kind,
+            };
+            if self.program.streams.iter().any(|known| known.name == stream) {
+                return Err(format!("stream `{stream}` is declared twice: use another name"));
+            }
+            self.program.streams.push(Stream { name: stream.to_owned(), kind });
+        }
+        self.program.streams_line = line;
+        Ok(())
+    }
+
+    fn buffer(&mut self, line: u32, text: &str) -> Parsed<()> {
+        let (buffer, rest) = word(text);
+        let buffer = name(buffer)?;
+        if self.program.buffers.iter().any(|known| known.name == buffer) {
+            return Err(format!("buffer `{buffer}` is declared twice: use another name"));
+        }
+        if rest.is_empty() {
+            return Err(format!("buffer `{buffer}` has no size: write `buffer {buffer} 4MiB`"));
+        }
+        let size = size(rest)?;
+        if size == 0 {
+            return Err(format!("buffer `{buffer}` is empty: give it at least one byte"));
+        }
+        self.program.buffers.push(Buffer { name: buffer.to_owned(), size, line });
+        Ok(())
+    }
+
+    fn stream(&self, text: &str) -> Parsed<usize> {
+        let found = self.program.streams.iter().position(|stream| stream.name == text);
+        found.ok_or_else(|| format!("no stream is called `{text}`: add it to the `streams` line"))
+    }
+
+    fn stream_action(&mut self, stream: usize, text: &str) -> Parsed<Action> {
+        match word(text) {
+            ("record", event) => Ok(Action::Record { stream, event: self.event(event)? }),
+            ("wait", event) => Ok(Action::Wait { stream, event: self.event(event)? }),
+            ("copy", rest) => {
+                let Some((source, target)) = rest.split_once("->") else {
+                    return Err(format!("`copy {rest}` has no target: write `copy x -> y`"));
+                };
+                let accesses =
+                    vec![self.access(AccessMode::Read, source)?, self.access(AccessMode::Write, target)?];
+                Ok(Action::Operation { stream, copy: true, accesses })
+            }
+            ("read" | "write" | "update", _) => {
+                let mut accesses = Vec::new();
+                for group in text.split(';') {
+                    let (verb, operands) = word(group);
+                    let mode = match verb {
+                        "read" => AccessMode::Read,
+                        "write" => AccessMode::Write,
+                        "update" => AccessMode::Update,
+                        _ => {
+                            return Err(format!(
+                                "`{verb}` is no access: use read, write or update after `;`"
+                            ));
+                        }
+                    };
+                    for operand in operands.split(',') {
+                        accesses.push(self.access(mode, operand)?);
+                    }
+                }
+                Ok(Action::Operation { stream, copy: false, accesses })
+            }
+            (verb, _) => {
+                Err(format!("`{verb}` is not known: a stream can read, write, update, copy, record and wait"))
+            }
+        }
+    }
+
+    fn host_action(&mut self, text: &str) -> Parsed<Action> {
+        match word(text) {
+            ("sync", target) => Ok(Action::Synchronize { target: self.target(target)? }),
+            ("query", rest) => {
+                let (target, answer) = word(rest);
+                let ready = match answer {
+                    "ready" => true,
+                    "pending" => false,
+                    _ => {
+                        return Err(format!(
+                            "the answer of the query is missing: write `host: query {target} ready` or `… pending`"
+                        ));
+                    }
+                };
+                let target = self.target(target)?;
+                if target == Target::Device {
+                    return Err("a device cannot be queried: query a stream or an event".to_owned());
+                }
+                Ok(Action::Query { target, ready })
+            }
+            (verb, _) => Err(format!("`{verb}` is not known: the host can sync and query")),
+        }
+    }
+
+    /// The event with this name, which is made at its first mention.
+    fn event(&mut self, text: &str) -> Parsed<usize> {
+        let event = name(text)?;
+        if self.program.streams.iter().any(|stream| stream.name == event) {
+            return Err(format!("`{event}` is a stream: an event needs a name of its own"));
+        }
+        let events = &mut self.program.events;
+        Ok(events.iter().position(|known| known == event).unwrap_or_else(|| {
+            events.push(event.to_owned());
+            events.len() - 1
+        }))
+    }
+
+    fn target(&mut self, text: &str) -> Parsed<Target> {
+        if text == "device" {
+            return Ok(Target::Device);
+        }
+        match self.program.streams.iter().position(|stream| stream.name == text) {
+            Some(stream) => Ok(Target::Stream(stream)),
+            None => Ok(Target::Event(self.event(text)?)),
+        }
+    }
+
+    fn access(&self, mode: AccessMode, text: &str) -> Parsed<Access> {
+        let text = text.trim();
+        let (buffer, range) = match text.split_once('[') {
+            None => (text, None),
+            Some((buffer, range)) => {
+                let range = range.strip_suffix(']').ok_or_else(|| format!("`{text}` has no closing `]`"))?;
+                (buffer.trim(), Some(range))
+            }
+        };
+        let Some(index) = self.program.buffers.iter().position(|known| known.name == buffer) else {
+            return Err(format!("no buffer is called `{buffer}`: add `buffer {buffer} 4MiB` above"));
+        };
+        let whole = self.program.buffers[index].size;
+        let bytes = range.map_or(Ok(Bytes::interval(0, whole)), bytes)?;
+        if bytes.high > whole {
+            return Err(format!("`{text}` ends after the {whole} bytes of `{buffer}`"));
+        }
+        Ok(Access { buffer: index, mode, bytes })
+    }
+}
+
+/// Reads `lo..hi` or `lo..hi step N run R`.
+fn bytes(text: &str) -> Parsed<Bytes> {
+    let wrong = || format!("`[{text}]` is no range: write `[lo..hi]` or `[lo..hi step 16 run 4]`");
+    let (low, rest) = text.split_once("..").ok_or_else(wrong)?;
+    let (high, rest) = word(rest);
+    let (low, high) = (size(low)?, size(high)?);
+    if low >= high {
+        return Err(format!("`[{text}]` holds no byte: the end must be after the start"));
+    }
+    if rest.is_empty() {
+        return Ok(Bytes::interval(low, high));
+    }
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let ["step", step, "run", run] = words[..] else { return Err(wrong()) };
+    let runs = Runs { step: size(step)?, run: size(run)? };
+    if runs.run == 0 || runs.run >= runs.step {
+        return Err(format!("`[{text}]`: a run must be shorter than the step and at least one byte"));
+    }
+    let bytes = Bytes { low, high, runs: Some(runs) };
+    if bytes.end() > high {
+        return Err(format!("`[{text}]`: the last run ends at {}, after {high}", bytes.end()));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn every_statement_is_read_and_printed_again() {
+        let text = "streams default, side, outer(blocking)\nbuffer x 4MiB\nbuffer y 100\ndefault: write x\n\
+                    side: read x, y[8..16]; write y[16..64 step 16 run 4]\nouter: update x[0..1024]\n\
+                    side: copy x[0..8] -> y[0..8]\nside: record e\nouter: wait e\nhost: sync side\nhost: sync e\n\
+                    host: sync device\nhost: query e ready\nhost: query outer pending\n";
+        assert_eq!(parse("p", text).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        for (line, part) in [
+            ("streams c", "second `streams` line"),
+            ("buffer x 8", "declared twice"),
+            ("buffer z", "has no size"),
+            ("buffer z 0", "is empty"),
+            ("buffer z 4Kib", "`Kib` is no unit"),
+            ("buffer z 99999999999999999999", "is no size"),
+            ("buffer z 4000000GiB", "is no size"),
+            ("buffer host 4", "meaning of its own"),
+            ("d: read x", "no stream is called `d`"),
+            ("a: read q", "no buffer is called `q`"),
+            ("a: read", "no buffer is called ``"),
+            ("a: read x[", "closing"),
+            ("a: read x[]", "is no range"),
+            ("a: read x[4..4]", "holds no byte"),
+            ("a: read x[0..65]", "ends after the 64 bytes"),
+            ("a: read x[0..64 step 4]", "is no range"),
+            ("a: read x[0..64 step 4 run 4]", "shorter than the step"),
+            ("a: read x[0..17 step 8 run 4]", "the last run ends at 20"),
+            ("a: read x; jump x", "`jump` is no access"),
+            ("a: copy x", "has no target"),
+            ("a: jump x", "`jump` is not known"),
+            ("a: record", "is no name"),
+            ("a: record b", "is a stream"),
+            ("host: free x", "`free` is not known"),
+            ("host: query e", "the answer of the query is missing"),
+            ("host: query device ready", "cannot be queried"),
+            ("nonsense", "cannot understand"),
+            ("a: read x # error: [SS101] after (2)", "no line has label (2)"),
+            ("a: read x # error: SS101", "cannot read expectation"),
+            ("a: read x # eror: [SS101]", "looks like an expectation"),
+            ("a: read x # (1)", "label (1) is on line 3 already"),
+            ("a: read x # error: [SS101] after (1), missing a -> q", "no stream of this program"),
+        ] {
+            let text = format!("streams a, b\nbuffer x 64\nb: write x # (1)\n{line}\n");
+            let error = parse("p", &text).expect_err(line).to_string();
+            assert!(error.starts_with("p:4: ") && error.contains(part), "{line}: {error}");
+        }
+        assert_eq!(parse("p", "").unwrap_err().line, 1);
+    }
+}

@@ -1,0 +1,144 @@
+//! What a program's host calls put into the stream queues.
+//!
+//! The host's order is fixed by the program, so the content of the queues is too; only the moments at which
+//! items execute are not. Each item holds what was *captured at its call*: for a wait the record it waits
+//! for, and for the legacy default stream and the blocking streams what had been issued on the other side.
+//! Requirements are counts of executed items per stream and are never combined here; that the rest follows
+//! is left to execution.
+//!
+//! Corners of the legacy default stream, tried on an H200 with CUDA 13: a record, a wait for a finished event
+//! and a self-wait there hold back blocking streams like any work; a wait on an event that was never
+//! recorded does not, it enqueues nothing; a record in a blocking stream comes after the default stream's
+//! work; synchronizing or querying the default stream covers what was issued to the blocking streams, but
+//! not the other way round.
+
+use crate::program::{Action, Program, StreamKind, Target};
+use std::ops::Range;
+
+/// At least `count` items of `stream` have executed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    pub(crate) stream: u32,
+    pub(crate) count: u32,
+}
+
+/// One entry of a stream's queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// What must have executed before, beside the items in front of it.
+    pub(crate) needs: Range<usize>,
+    /// Which operation it is; records and waits are none.
+    pub(crate) operation: Option<u32>,
+}
+
+/// One call of the host.
+#[derive(Clone, Debug)]
+pub(crate) enum HostStep {
+    /// Puts the next item into the queue of this stream.
+    Enqueue(u32),
+    /// Returns when this has executed.
+    Block(Range<usize>),
+}
+
+/// All queues of a program, and the host's calls.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues {
+    pub(crate) streams: Vec<Vec<Item>>,
+    pub(crate) host: Vec<HostStep>,
+    pub(crate) operations: Vec<usize>,
+    needs: Vec<Need>,
+    // Last record per event: stream and number of items up to and with it.
+    records: Vec<Option<Need>>,
+}
+
+impl Queues {
+    pub(crate) fn new(program: &Program) -> Self {
+        let mut queues = Self::default();
+        queues.fill(program);
+        queues
+    }
+
+    /// Replaces the content by that of another program; keeps the memory.
+    pub(crate) fn fill(&mut self, program: &Program) {
+        self.streams.resize_with(program.streams.len(), Vec::new);
+        self.streams.iter_mut().for_each(Vec::clear);
+        self.host.clear();
+        self.operations.clear();
+        self.needs.clear();
+        self.records.clear();
+        self.records.resize(program.events.len(), None);
+        for (index, step) in program.steps.iter().enumerate() {
+            match &step.action {
+                Action::Operation { stream, .. } => {
+                    let operation = self.operations.len() as u32;
+                    self.operations.push(index);
+                    self.enqueue(program, *stream, None, Some(operation));
+                }
+                Action::Record { stream, event } => {
+                    self.enqueue(program, *stream, None, None);
+                    self.records[*event] = Some(self.issued(*stream));
+                }
+                Action::Wait { stream, event } => match self.records[*event] {
+                    Some(record) => self.enqueue(program, *stream, Some(record), None),
+                    None => self.block(None),
+                },
+                Action::Synchronize { target } | Action::Query { target, ready: true } => match target {
+                    Target::Stream(stream) => {
+                        let mut covered = vec![self.issued(*stream)];
+                        if program.streams[*stream].kind == StreamKind::LegacyDefault {
+                            covered.extend(self.issued_to(program, StreamKind::Blocking));
+                        }
+                        self.block(covered);
+                    }
+                    Target::Event(event) => self.block(self.records[*event]),
+                    Target::Device => {
+                        let all: Vec<_> = (0..self.streams.len()).map(|stream| self.issued(stream)).collect();
+                        self.block(all);
+                    }
+                },
+                Action::Query { ready: false, .. } => self.block(None),
+            }
+        }
+    }
+
+    /// All that has been issued to a stream so far.
+    fn issued(&self, stream: usize) -> Need {
+        Need { stream: stream as u32, count: self.streams[stream].len() as u32 }
+    }
+
+    /// All that has been issued so far to the streams of a kind.
+    fn issued_to(&self, program: &Program, kind: StreamKind) -> Vec<Need> {
+        let streams = program.streams.iter().enumerate().filter(|(_, declared)| declared.kind == kind);
+        streams.map(|(stream, _)| self.issued(stream)).collect()
+    }
+
+    fn block(&mut self, needs: impl IntoIterator<Item = Need>) {
+        let start = self.needs.len();
+        self.needs.extend(needs);
+        self.host.push(HostStep::Block(start..self.needs.len()));
+    }
+
+    fn enqueue(&mut self, program: &Program, stream: usize, record: Option<Need>, operation: Option<u32>) {
+        let start = self.needs.len();
+        self.needs.extend(record);
+        let synchronizes_with = match program.streams[stream].kind {
+            StreamKind::LegacyDefault => Some(StreamKind::Blocking),
+            StreamKind::Blocking => Some(StreamKind::LegacyDefault),
+            StreamKind::NonBlocking => None,
+        };
+        if let Some(kind) = synchronizes_with {
+            for (other, declared) in program.streams.iter().enumerate() {
+                if declared.kind == kind && !self.streams[other].is_empty() {
+                    self.needs.push(self.issued(other));
+                }
+            }
+        }
+        self.streams[stream].push(Item { needs: start..self.needs.len(), operation });
+        self.host.push(HostStep::Enqueue(stream as u32));
+    }
+
+    /// Whether the requirements are met when `executed(stream)` items of each stream have executed.
+    pub(crate) fn met(&self, needs: &Range<usize>, executed: impl Fn(usize) -> u32) -> bool {
+        self.needs[needs.clone()].iter().all(|need| executed(need.stream as usize) >= need.count)
+    }
+}

@@ -1,0 +1,227 @@
+//! Blob entries: interned things of any length. Ids count up by kind, in the order of the entries.
+
+use crate::{Frame, FrameId, FrameOrigin, Header, Shape, ShapeDimension, StreamId, StringId, Tables, VisibleStream};
+
+/// Bytes before an entry's payload: kind, id, payload length, a reserved word.
+pub const ENTRY_HEADER: usize = 16;
+
+/// Entries start at multiples of this.
+pub const ENTRY_ALIGNMENT: usize = 8;
+
+const STRING: u32 = 1;
+const FRAME: u32 = 2;
+const SITE: u32 = 3;
+const SHAPE: u32 = 4;
+const VISIBLE_STREAM: u32 = 5;
+const HEADER_TEXT: u32 = 6;
+
+/// One interned thing, as it is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Blob<'a> {
+    /// A string with its id.
+    String(u32, &'a str),
+    /// A frame with its id.
+    Frame(u32, &'a Frame),
+    /// A call stack with its id.
+    Site(u32, &'a [FrameId]),
+    /// A shape with its id.
+    Shape(u32, &'a Shape),
+    /// A stream that a frame can name.
+    VisibleStream(&'a VisibleStream),
+    /// A text of the header: 0 command, 1 directory, 2 versions. The last one counts.
+    HeaderText(u32, &'a str),
+}
+
+/// Appends an entry to `target`, padded so that the next one is aligned.
+pub fn encode(blob: &Blob<'_>, target: &mut Vec<u8>) {
+    let start = target.len();
+    let (kind, id) = match *blob {
+        Blob::String(id, _) => (STRING, id),
+        Blob::Frame(id, _) => (FRAME, id),
+        Blob::Site(id, _) => (SITE, id),
+        Blob::Shape(id, _) => (SHAPE, id),
+        Blob::VisibleStream(_) => (VISIBLE_STREAM, 0),
+        Blob::HeaderText(which, _) => (HEADER_TEXT, which),
+    };
+    push_words(target, &[kind, id, 0, 0]);
+    match *blob {
+        Blob::String(_, text) | Blob::HeaderText(_, text) => target.extend_from_slice(text.as_bytes()),
+        Blob::Frame(_, frame) => push_words(
+            target,
+            &[
+                frame.file.0,
+                frame.function.0,
+                frame.line,
+                frame.end_line,
+                frame.column,
+                frame.end_column,
+                frame.origin as u32,
+            ],
+        ),
+        Blob::Site(_, frames) => {
+            for frame in frames {
+                push_words(target, &[frame.0]);
+            }
+        }
+        Blob::Shape(_, shape) => {
+            target.extend_from_slice(&shape.run.to_le_bytes());
+            for dimension in &shape.dimensions {
+                target.extend_from_slice(&dimension.size.to_le_bytes());
+                target.extend_from_slice(&dimension.stride.to_le_bytes());
+            }
+        }
+        Blob::VisibleStream(visible) => {
+            push_words(target, &[visible.frame.0, visible.stream.0, visible.expression.0]);
+        }
+    }
+    let length = (target.len() - start - ENTRY_HEADER) as u32;
+    target[start + 8..start + 12].copy_from_slice(&length.to_le_bytes());
+    target.resize(start + (target.len() - start).next_multiple_of(ENTRY_ALIGNMENT), 0);
+}
+
+fn push_words(target: &mut Vec<u8>, words: &[u32]) {
+    for word in words {
+        target.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+fn word(bytes: &[u8], index: usize) -> Option<u32> {
+    let bytes = bytes.get(index * 4..index * 4 + 4)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+fn long(bytes: &[u8], index: usize) -> Option<u64> {
+    let bytes = bytes.get(index * 8..index * 8 + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// Collects entries into tables and header texts.
+#[derive(Debug)]
+pub(super) struct Collector {
+    pub tables: Tables,
+    pub header: Header,
+    /// Greatest stream id that a visible stream may have.
+    pub id_limit: u32,
+}
+
+impl Collector {
+    /// Takes all entries of `bytes`. The offset in `bytes` of the first that makes no sense, if one does.
+    pub fn take_all(&mut self, bytes: &[u8]) -> Result<(), usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            at = self.take(bytes, at).ok_or(at)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the entry at `at` and says where the next one is.
+    fn take(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
+        let header = bytes.get(at..)?.get(..ENTRY_HEADER)?;
+        let (kind, id, length) = (word(header, 0)?, word(header, 1)?, word(header, 2)? as usize);
+        if word(header, 3)? != 0 {
+            return None;
+        }
+        let start = at + ENTRY_HEADER;
+        let payload = bytes.get(start..)?.get(..length)?;
+        let end = start + length.next_multiple_of(ENTRY_ALIGNMENT);
+        let tables = &mut self.tables;
+        match kind {
+            STRING => {
+                expect_id(id, tables.strings.len())?;
+                tables.strings.push(std::str::from_utf8(payload).ok()?.to_owned());
+            }
+            FRAME => {
+                expect_id(id, tables.frames.len())?;
+                let frame = self.frame(payload)?;
+                self.tables.frames.push(frame);
+            }
+            SITE => {
+                expect_id(id, tables.sites.len())?;
+                let site = self.site(payload)?;
+                self.tables.sites.push(site);
+            }
+            SHAPE => {
+                expect_id(id, tables.shapes.len())?;
+                tables.shapes.push(shape(payload)?);
+            }
+            VISIBLE_STREAM => {
+                let visible = self.visible_stream(payload)?;
+                self.tables.visible_streams.push(visible);
+            }
+            HEADER_TEXT => {
+                let text = std::str::from_utf8(payload).ok()?.to_owned();
+                match id {
+                    0 => self.header.command = text,
+                    1 => self.header.directory = text,
+                    2 => self.header.versions = text,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        }
+        (end <= bytes.len()).then_some(end)
+    }
+
+    fn frame(&self, payload: &[u8]) -> Option<Frame> {
+        if payload.len() != 28 {
+            return None;
+        }
+        let frame = Frame {
+            file: StringId(word(payload, 0)?),
+            function: StringId(word(payload, 1)?),
+            line: word(payload, 2)?,
+            end_line: word(payload, 3)?,
+            column: word(payload, 4)?,
+            end_column: word(payload, 5)?,
+            origin: match word(payload, 6)? {
+                0 => FrameOrigin::User,
+                1 => FrameOrigin::Library,
+                _ => return None,
+            },
+        };
+        let strings = self.tables.strings.len();
+        (frame.file.index() < strings && frame.function.index() < strings).then_some(frame)
+    }
+
+    fn site(&self, payload: &[u8]) -> Option<Vec<FrameId>> {
+        if payload.len() % 4 != 0 {
+            return None;
+        }
+        let frames = self.tables.frames.len();
+        (0..payload.len() / 4)
+            .map(|index| word(payload, index).map(FrameId).filter(|frame| frame.index() < frames))
+            .collect()
+    }
+
+    fn visible_stream(&self, payload: &[u8]) -> Option<VisibleStream> {
+        if payload.len() != 12 {
+            return None;
+        }
+        let visible = VisibleStream {
+            frame: FrameId(word(payload, 0)?),
+            stream: StreamId(word(payload, 1)?),
+            expression: StringId(word(payload, 2)?),
+        };
+        let known = visible.frame.index() < self.tables.frames.len()
+            && visible.expression.index() < self.tables.strings.len()
+            && visible.stream.0 <= self.id_limit;
+        known.then_some(visible)
+    }
+}
+
+fn expect_id(id: u32, next: usize) -> Option<()> {
+    (id as usize == next).then_some(())
+}
+
+fn shape(payload: &[u8]) -> Option<Shape> {
+    if payload.len() % 16 != 8 {
+        return None;
+    }
+    let dimensions = (0..payload.len() / 16)
+        .map(|index| {
+            let (size, stride) = (long(payload, 1 + 2 * index)?, long(payload, 2 + 2 * index)?);
+            (size >= 2 && stride > 0).then_some(ShapeDimension { size, stride })
+        })
+        .collect::<Option<Vec<_>>>()?;
+    Some(Shape { run: long(payload, 0)?, dimensions })
+}
