@@ -186,8 +186,11 @@ impl HappensBefore {
     }
 
     pub(crate) fn wait(&mut self, event: EventId, stream: StreamId, number: OpNumber) -> WaitOutcome {
+        if !self.records.contains_key(&event) {
+            return WaitOutcome::Unrecorded; // Nothing is enqueued.
+        }
         let chain = self.enter(stream, number);
-        let Some(record) = self.records.get(&event) else { return WaitOutcome::Unrecorded };
+        let record = &self.records[&event];
         if record.stream == stream {
             return WaitOutcome::SelfWait;
         }
@@ -228,12 +231,23 @@ impl HappensBefore {
             WaitTarget::Event(event) => {
                 self.records.get(&event).map(|record| record.snapshot.clone()).into_iter().collect()
             }
-            WaitTarget::Stream(stream) => self.snapshot_of(stream).into_iter().collect(),
+            WaitTarget::Stream(stream) => {
+                let own = self.snapshot_of(stream);
+                own.into_iter().chain(self.held_back_by(stream).filter_map(|other| self.snapshot_of(other))).collect()
+            }
             WaitTarget::Device(device) => {
                 let streams = self.devices.get(&device).map_or(&[][..], |state| &state.streams);
                 streams.iter().filter_map(|&stream| self.snapshot_of(stream)).collect()
             }
         }
+    }
+
+    /// The streams whose work the legacy default stream waits for: to synchronize it covers them too (seen on
+    /// an H200 with CUDA 13). For any other stream: none.
+    fn held_back_by(&self, stream: StreamId) -> impl Iterator<Item = StreamId> {
+        let device = self.streams.get(&stream).and_then(|state| self.devices.get(&state.device));
+        let device = device.filter(|device| device.legacy_default == Some(stream));
+        device.map_or(&[][..], |device| &device.blocking).iter().copied()
     }
 
     /// A host wait has begun; it will cover what has been issued by now.
