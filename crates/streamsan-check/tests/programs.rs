@@ -18,7 +18,7 @@ fn pages(folder: &str) -> Vec<(String, String)> {
     let mut names: Vec<String> = std::fs::read_dir(&directory)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", directory.display()))
         .map(|entry| entry.expect("the folder can be listed").file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".md"))
+        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "md"))
         .collect();
     names.sort();
     let read = |name: String| {
@@ -91,7 +91,10 @@ fn run(test: &Test) -> Vec<String> {
     }
     for expected in expected {
         let after = expected.after.map_or(String::new(), |line| format!(" after line {line}"));
-        wrong.push(format!("{}:{}: [{}]{after} is announced but not found", test.path, expected.line, expected.rule));
+        wrong.push(format!(
+            "{}:{}: [{}]{after} is announced but not found",
+            test.path, expected.line, expected.rule
+        ));
     }
     if !report.gaps.is_empty() {
         wrong.push(format!("{}:{}: the report has gaps: {:?}", test.path, test.line, report.gaps));
@@ -143,7 +146,7 @@ fn programs_give_what_their_comments_announce() {
     for (path, text) in pages("tests/programs") {
         match parse_file(&path, &text) {
             Ok(tests) if tests.is_empty() => wrong.push(format!("{path}: no sim block")),
-            Ok(tests) => tests.iter().for_each(|test| wrong.extend(run(test))),
+            Ok(tests) => wrong.extend(tests.iter().flat_map(run)),
             Err(error) => wrong.push(error.to_string()),
         }
     }
@@ -185,11 +188,12 @@ fn rule_pages_show_a_program_that_goes_wrong_and_one_that_does_not() {
                 continue;
             }
         };
-        tests.iter().for_each(|test| wrong.extend(run(test)));
+        wrong.extend(tests.iter().flat_map(run));
         let code = path.rsplit('/').next().unwrap_or("").trim_end_matches(".md");
         let about_the_tool = code.starts_with("SS9");
         let section = |name: &'static str| tests.iter().filter(move |test| test.name.contains(name));
-        let announces = |test: &Test| test.annotations.expectations.iter().any(|expected| expected.rule == code);
+        let announces =
+            |test: &Test| test.annotations.expectations.iter().any(|expected| expected.rule == code);
         if !about_the_tool && !section("/ Example").any(announces) {
             wrong.push(format!("{path}: no sim block under Example announces [{code}]"));
         }

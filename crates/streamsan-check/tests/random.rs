@@ -43,7 +43,8 @@ fn disagreement(judged: &[Pair], checked: &[Pair]) -> Option<(Pair, &'static str
     }
     let earliest = judged.first()?;
     let found = checked.iter().any(|pair| pair.second == earliest.second);
-    (!found).then_some((*earliest, "this pair can swap, but the checker gives none with this later operation"))
+    (!found)
+        .then_some((*earliest, "this pair can swap, but the checker gives none with this later operation"))
 }
 
 /// What both say of a program.
@@ -138,7 +139,9 @@ fn the_checker_agrees_with_the_judge() {
     });
     let (with, without) = (with.into_inner(), without.into_inner());
     let exact = exact.into_inner();
-    eprintln!("{with} programs with an unordered pair, {without} without; {exact} with the same list of pairs");
+    eprintln!(
+        "{with} programs with an unordered pair, {without} without; {exact} with the same list of pairs"
+    );
     assert_eq!(failures.into_inner(), 0, "the checker and the judge disagree: see above");
     assert_eq!(with + without, count);
     // Programs of one kind only would prove nothing.

@@ -1,1 +1,61 @@
-//! Placeholder until its first test exists.
+//! The `streamsan` command: arguments, files, processes, exit codes.
+//!
+//! [`main`] takes the arguments and gives the exit status; it never panics and never exits the process
+//! itself, so that Python can call it. Everything that touches files, the environment or processes is here;
+//! what a trace means and how a report reads is not.
+
+mod arguments;
+mod check;
+mod demo;
+mod doctor;
+mod dump;
+mod environment;
+mod explain;
+mod fault;
+mod guard;
+mod output;
+mod reports;
+mod run;
+mod sim;
+mod status;
+
+pub use status::ExitStatus;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use fault::Fault;
+use std::ffi::OsString;
+
+/// Name and version, as reports carry them.
+pub(crate) const TOOL: &str = concat!("streamsan ", env!("CARGO_PKG_VERSION"));
+
+/// Runs the command. `args` starts with the program's name. Gives the exit status.
+#[allow(clippy::needless_pass_by_value)] // The arguments are the caller's to give away, as `args_os` has them.
+pub fn main(args: Vec<OsString>) -> i32 {
+    guard::guarded(&args, || start(&args))
+}
+
+fn start(args: &[OsString]) -> i32 {
+    let arguments = match Arguments::try_parse_from(args) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no mistakes. A closed pipe is nothing to complain about.
+            let _ = error.print();
+            return if error.use_stderr() { ExitStatus::Usage.code() } else { 0 };
+        }
+    };
+    let color = arguments.color.into();
+    let outcome = match arguments.command {
+        Command::Run(arguments) => run::run(&arguments, args, color),
+        Command::Check(arguments) => check::check(&arguments, color),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Demo => demo::demo(color),
+        Command::Doctor => Ok(doctor::doctor()),
+        Command::Sim(arguments) => sim::sim(&arguments),
+        Command::Dump(arguments) => dump::dump(&arguments),
+    };
+    outcome.unwrap_or_else(|fault: Fault| {
+        output::error(&fault.to_string());
+        ExitStatus::Usage.code()
+    })
+}

@@ -49,9 +49,20 @@ pub fn unsupported(name: &str) -> Code {
 
 /// Tells the recorder, if this process is recorded.
 pub fn record(report: impl FnOnce(&'static Recorder)) {
-    if let Some(recorder) = recorder() {
-        report(recorder);
+    ask_recorder(report);
+}
+
+/// Asks the recorder, if this process is recorded. A fault of the recorder's ends recording and nothing else: the
+/// program's call goes on.
+pub fn ask_recorder<T>(question: impl FnOnce(&'static Recorder) -> T) -> Option<T> {
+    static BROKEN: AtomicBool = AtomicBool::new(false);
+    if BROKEN.load(Ordering::Relaxed) {
+        return None;
     }
+    let recorder = recorder()?;
+    catch_unwind(AssertUnwindSafe(|| question(recorder)))
+        .inspect_err(|_| BROKEN.store(true, Ordering::Relaxed))
+        .ok()
 }
 
 /// Locks; a lock that a panic has poisoned is [`Code::UNKNOWN`].

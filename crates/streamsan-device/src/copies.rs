@@ -1,6 +1,6 @@
 //! Copies and memsets. The bytes move at once; that they might move later is in the record.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 use std::ptr;
 
 use streamsan_record::{CopyCall, CopyLayout, MemsetCall};
@@ -242,7 +242,7 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
     });
     for row in 0..rows.height {
         // SAFETY: the program says that these bytes are its own, as for CUDA.
-        unsafe { ptr::write_bytes((to + row * pitch) as *mut u8, value as u8, rows.width) };
+        unsafe { ptr::write_bytes((to + row * pitch) as *mut u8, value.to_le_bytes()[0], rows.width) };
     }
     if blocking { host_waited(stream) } else { Ok(()) }
 }
@@ -307,11 +307,6 @@ unsafe extern "C" fn cudaMemcpyFromSymbol(
     kind: c_int,
 ) -> Code {
     call(|| linear(to, symbol(shadow, offset, size)?, size, kind, 0, false))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemPrefetchAsync(_: usize, _: usize, _: u64, _: c_uint, _: u64) -> Code {
-    crate::call::unsupported("cudaMemPrefetchAsync")
 }
 
 #[cfg(test)]

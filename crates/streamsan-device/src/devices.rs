@@ -50,9 +50,28 @@ fn host_memory() -> u64 {
     physical.min(group.unwrap_or(u64::MAX))
 }
 
-/// How many devices there are.
-pub fn device_count() -> u32 {
+/// How many devices the machine is to have.
+pub fn configured_devices() -> u32 {
     configuration().devices
+}
+
+/// How many devices the program sees: no more than `CUDA_VISIBLE_DEVICES` names when it first asks.
+pub fn device_count() -> u32 {
+    static VISIBLE: OnceLock<u32> = OnceLock::new();
+    *VISIBLE.get_or_init(|| {
+        let named = env::var("CUDA_VISIBLE_DEVICES").map_or(u32::MAX, |list| named_devices(&list));
+        configured_devices().min(named)
+    })
+}
+
+/// How many devices a list names before its first entry that names none. Which ones does not matter: a script that
+/// picks one of many on a shared machine is to run here as well.
+fn named_devices(list: &str) -> u32 {
+    let names = |entry: &&str| {
+        let entry = entry.trim();
+        entry.parse::<u32>().is_ok() || entry.starts_with("GPU-") || entry.starts_with("MIG-")
+    };
+    list.split(',').take_while(names).count() as u32
 }
 
 /// Bytes of memory of each device.
@@ -75,7 +94,7 @@ unsafe extern "C" fn cudaGetDeviceCount(count: *mut c_int) -> Code {
     inquiry(|| {
         let devices = device_count();
         // SAFETY: the caller gives a place for the number.
-        unsafe { give(count, devices as c_int)? };
+        unsafe { give(count, devices.cast_signed())? };
         if devices == 0 { Err(Code::NO_DEVICE) } else { Ok(()) }
     })
 }
@@ -83,7 +102,7 @@ unsafe extern "C" fn cudaGetDeviceCount(count: *mut c_int) -> Code {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetDevice(number: *mut c_int) -> Code {
     // SAFETY: the caller gives a place for the number.
-    inquiry(|| unsafe { give(number, current_device() as c_int) })
+    inquiry(|| unsafe { give(number, current_device().cast_signed()) })
 }
 
 fn set_current(number: c_int) -> Answer {
@@ -229,8 +248,15 @@ mod tests {
     fn only_existing_devices_become_current() {
         assert_eq!(cudaSetDevice(0), Code::SUCCESS);
         assert_eq!(cudaSetDevice(-1), Code::INVALID_DEVICE);
-        assert_eq!(cudaSetDevice(MOST_DEVICES as c_int), Code::INVALID_DEVICE);
+        assert_eq!(cudaSetDevice(MOST_DEVICES.cast_signed()), Code::INVALID_DEVICE);
         assert_eq!(current_device(), 0);
+    }
+
+    #[test]
+    fn a_list_names_devices_up_to_its_first_bad_entry() {
+        for (list, count) in [("0,1", 2), ("3", 1), ("", 0), ("-1", 0), ("0, 2,-1,3", 2), ("GPU-1f,1", 2)] {
+            assert_eq!(named_devices(list), count, "{list:?}");
+        }
     }
 
     #[test]

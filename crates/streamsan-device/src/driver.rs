@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 
 use crate::call::{call, give};
 use crate::devices::VERSION;
-use crate::errors::Code;
+use crate::errors::{self, Code};
 use crate::launches::launch;
 use crate::properties;
 
 /// Version of [`DriverTable`]. Raised with any change to it, here and in the driver library.
-const TABLE_VERSION: u32 = 1;
+const TABLE_VERSION: u32 = 2;
 
 /// What the driver library needs beside the runtime's exported functions.
 #[repr(C)]
@@ -23,6 +23,9 @@ struct DriverTable {
     unsupported: unsafe extern "C" fn(name: *const c_char) -> Code,
     /// A device attribute by number.
     attribute: extern "C" fn(number: c_int, device: c_int) -> c_int,
+    /// The runtime's last error of this thread, and how to put it back: a driver call leaves it alone.
+    last_error: extern "C" fn() -> Code,
+    restore_error: extern "C" fn(Code),
 }
 
 unsafe extern "C" fn launch_by_name(stream: u64, name: *const c_char) -> Code {
@@ -43,12 +46,22 @@ extern "C" fn attribute(number: c_int, device: c_int) -> c_int {
     properties::attribute(number, u32::try_from(device).unwrap_or(0))
 }
 
+extern "C" fn last_error() -> Code {
+    errors::last()
+}
+
+extern "C" fn restore_error(code: Code) {
+    errors::restore(code);
+}
+
 static TABLE: DriverTable = DriverTable {
     version: TABLE_VERSION,
     size: size_of::<DriverTable>() as u32,
     launch: launch_by_name,
     unsupported,
     attribute,
+    last_error,
+    restore_error,
 };
 
 #[unsafe(no_mangle)]
@@ -117,7 +130,7 @@ unsafe extern "C" fn cudaGetDriverEntryPointByVersion(
     status: *mut c_int,
 ) -> Code {
     // SAFETY: as the caller of this function promises.
-    unsafe { entry_point(name, function, version as c_int, flags, status) }
+    unsafe { entry_point(name, function, version.cast_signed(), flags, status) }
 }
 
 #[unsafe(no_mangle)]

@@ -68,6 +68,16 @@ pub fn remember(code: Code) {
     }
 }
 
+/// The thread's last error; it stays.
+pub fn last() -> Code {
+    LAST.try_with(Cell::get).unwrap_or(Code::SUCCESS)
+}
+
+/// Puts a thread's last error back to what it was.
+pub fn restore(code: Code) {
+    let _ = LAST.try_with(|last| last.set(code));
+}
+
 fn description(code: i32) -> Option<&'static (i32, &'static CStr, &'static CStr)> {
     DESCRIPTIONS.iter().find(|(value, ..)| *value == code)
 }
@@ -79,7 +89,7 @@ extern "C" fn cudaGetLastError() -> Code {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaPeekAtLastError() -> Code {
-    LAST.try_with(Cell::get).unwrap_or(Code::SUCCESS)
+    last()
 }
 
 #[unsafe(no_mangle)]

@@ -2,10 +2,10 @@
 
 use std::ffi::{c_float, c_uint};
 
-use streamsan_record::{Library, WaitOn, recorder};
+use streamsan_record::{Library, WaitOn};
 use streamsan_trace::HostWaitHow;
 
-use crate::call::{call, give, record};
+use crate::call::{ask_recorder, call, give, record};
 use crate::devices::current_device;
 use crate::errors::{Answer, Code};
 use crate::libraries::{library_at, with_caller};
@@ -134,10 +134,9 @@ fn learn(event: u64) -> Answer {
 
 extern "C" fn synchronize(event: u64, caller: usize) -> Code {
     call(|| {
-        with_state(|state| match state.events.contains_key(&event) {
-            true => Ok(()),
-            false => Err(Code::INVALID_RESOURCE_HANDLE),
-        })?;
+        if !with_state(|state| Ok(state.events.contains_key(&event)))? {
+            return Err(Code::INVALID_RESOURCE_HANDLE);
+        }
         record(|recorder| recorder.host_wait_begin(WaitOn::Event(event)));
         learn(event)?;
         record(|recorder| {
@@ -152,7 +151,7 @@ with_caller!(cudaEventSynchronize, "rsi", synchronize);
 /// earliest reuse of memory that can happen on a GPU.
 fn is_allocators(event: u64, caller: Library) -> bool {
     matches!(caller, Library::C10Cuda | Library::TorchCuda)
-        && recorder().is_none_or(|recorder| recorder.event_is_allocators(event))
+        && ask_recorder(|recorder| recorder.event_is_allocators(event)).unwrap_or(true)
 }
 
 extern "C" fn query(event: u64, caller: usize) -> Code {

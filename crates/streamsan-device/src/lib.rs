@@ -24,3 +24,4 @@ mod regions;
 mod registration;
 mod streams;
 mod unsupported;
+mod virtual_memory;

@@ -11,10 +11,11 @@ use crate::devices::{current_device, memory_limit};
 use crate::errors::{Answer, Code};
 use crate::regions::{Region, RegionKind, Regions};
 
-static REGIONS: RwLock<Regions> = RwLock::new(Regions::new());
+/// All regions of the process.
+pub static REGIONS: RwLock<Regions> = RwLock::new(Regions::new());
 
 /// torch takes device memory in segments of this alignment, as CUDA gives it.
-const ALIGNMENT: usize = 2 << 20;
+pub const ALIGNMENT: usize = 2 << 20;
 
 /// The region that holds this address.
 pub fn region_at(address: usize) -> Result<Option<Region>, Code> {
@@ -28,13 +29,18 @@ pub fn used(device: u32) -> Result<u64, Code> {
 
 /// Maps zeroed memory that starts at a multiple of `alignment`.
 fn map(size: usize, alignment: usize) -> Option<usize> {
+    map_with(size, alignment, libc::PROT_READ | libc::PROT_WRITE)
+}
+
+/// Maps memory, or with `PROT_NONE` only addresses, from a multiple of `alignment` on.
+pub fn map_with(size: usize, alignment: usize, protection: c_int) -> Option<usize> {
     let padded = size.checked_add(alignment)?;
     // SAFETY: a new private mapping at an address of the system's choice.
     let base = unsafe {
         libc::mmap(
             ptr::null_mut(),
             padded,
-            libc::PROT_READ | libc::PROT_WRITE,
+            protection,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
             -1,
             0,
@@ -58,7 +64,8 @@ fn map(size: usize, alignment: usize) -> Option<usize> {
     Some(start)
 }
 
-fn unmap(start: usize, size: usize) {
+/// Gives a mapping back.
+pub fn unmap(start: usize, size: usize) {
     // SAFETY: a mapping of `map` that its owner gives up.
     unsafe { libc::munmap(start as *mut c_void, page_rounded(size)) };
 }
@@ -232,11 +239,6 @@ unsafe extern "C" fn cudaHostGetFlags(flags: *mut c_uint, host: usize) -> Code {
         },
         _ => Err(Code::INVALID_VALUE),
     })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemAdvise(_: usize, _: usize, _: c_int, _: u64) -> Code {
-    crate::call::unsupported("cudaMemAdvise")
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use crate::abi::PointerAttributes;
 use crate::call::call;
 use crate::errors::Code;
 use crate::memory::region_at;
-use crate::regions::RegionKind;
 
 /// Where bytes lie, as far as a copy cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +26,8 @@ impl PointerKind {
 
 /// What the memory at `address` is.
 pub fn kind_of(address: usize) -> Result<PointerKind, Code> {
-    Ok(match region_at(address)?.map(|region| region.kind) {
-        Some(RegionKind::Device(device)) => PointerKind::Device(device),
-        Some(RegionKind::HostAllocated | RegionKind::HostRegistered) => PointerKind::Pinned,
+    Ok(match region_at(address)? {
+        Some(region) => region.kind.device().map_or(PointerKind::Pinned, PointerKind::Device),
         None => PointerKind::Pageable,
     })
 }
@@ -67,11 +65,9 @@ unsafe extern "C" fn cudaPointerGetAttributes(attributes: *mut PointerAttributes
         let address = pointer as u64;
         let (kind, device, device_pointer, host_pointer) = match region_at(pointer)? {
             None => (0, -1, 0, address),
-            Some(region) => match region.kind {
-                RegionKind::Device(device) => (2, device as i32, address, 0),
-                RegionKind::HostAllocated | RegionKind::HostRegistered => {
-                    (1, region.device as i32, address, address)
-                }
+            Some(region) => match region.kind.device() {
+                Some(device) => (2, device.cast_signed(), address, 0),
+                None => (1, region.device.cast_signed(), address, address),
             },
         };
         // SAFETY: the caller gives a place for the attributes.

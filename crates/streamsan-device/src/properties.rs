@@ -1,6 +1,6 @@
 //! What the device says of itself: an sm_90 device by its numbers, and none by its name.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
 use crate::abi::DeviceProperties;
 use crate::call::{call, give};
@@ -24,7 +24,7 @@ const COPY_ENGINES: c_int = 3;
 fn properties(device: u32) -> DeviceProperties {
     let mut properties = DeviceProperties::zeroed();
     for (to, &from) in properties.name.iter_mut().zip(NAME.as_bytes()) {
-        *to = from as c_char;
+        *to = from.cast_signed();
     }
     properties.uuid = uuid(device);
     properties.total_memory = memory_limit() as usize;
@@ -43,7 +43,7 @@ fn properties(device: u32) -> DeviceProperties {
     properties.can_map_host_memory = 1;
     properties.surface_alignment = 512;
     properties.concurrent_kernels = 1;
-    properties.pci_bus = device as c_int + 1;
+    properties.pci_bus = device.cast_signed() + 1;
     properties.copy_engines = COPY_ENGINES;
     properties.unified_addressing = 1;
     properties.memory_bus_width = 5120;
@@ -79,24 +79,23 @@ unsafe extern "C" fn cudaGetDeviceProperties(place: *mut DeviceProperties, numbe
 /// A device attribute by its number, the same for the runtime and the driver. What is not there is 0.
 pub fn attribute(number: c_int, device: u32) -> c_int {
     match number {
-        1 | 2 | 3 => MAXIMUM_THREADS,
+        1..=3 => MAXIMUM_THREADS,
         4 => 64,
         5 | 11 => c_int::MAX,
         6 | 7 => 65_535,
         8 => SHARED_MEMORY,
         9 | 12 | 82 => REGISTERS,
-        10 => 32,
         // Clock of the multiprocessors and of the memory, in kHz.
         13 => 1_700_000,
         36 => 2_600_000,
         14 | 30 => 512,
         16 => MULTIPROCESSORS,
-        33 => device as c_int + 1,
+        33 => device.cast_signed() + 1,
         37 => 5120,
         38 => L2_CACHE,
         39 => 2048,
         40 => COPY_ENGINES,
-        51 | 106 => 32,
+        10 | 51 | 106 => 32,
         75 => 9,
         81 => SHARED_MEMORY_PER_MULTIPROCESSOR,
         97 => SHARED_MEMORY_OPT_IN,
@@ -132,7 +131,7 @@ mod tests {
             (76, all.minor),
             (83, all.managed_memory),
             (95, all.cooperative_launch),
-            (97, all.shared_memory_per_block_opt_in as c_int),
+            (97, c_int::try_from(all.shared_memory_per_block_opt_in).unwrap_or(0)),
             (115, all.memory_pools_supported),
             (120, all.cluster_launch),
         ] {

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn polls_until_ready(readiness: &mut Readiness, record: &mut Record) -> u32 {
-        (0..).find(|_| readiness.poll_record(record)).unwrap_or_default()
+        (0..=LONGEST_POLL + 1).find(|_| readiness.poll_record(record)).expect("ready at last")
     }
 
     #[test]

@@ -2,39 +2,35 @@
 
 use std::env;
 use std::ffi::c_int;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use streamsan_record::table::{RawAccess, RecorderTable};
-use streamsan_record::{StartOptions, env as names, start, table};
+use streamsan_record::{RecordError, StartOptions, env as names, start, table};
 use streamsan_trace::CaptureKind;
 
 use crate::call::{inquiry, watch_forks};
-use crate::devices::device_count;
+use crate::devices::configured_devices;
 use crate::streams::{enqueue, host_waited, with_state};
 
 extern "C" fn on_load() {
     inquiry(|| {
         watch_forks();
         let Some(path) = env::var_os(names::TRACE).filter(|path| !path.is_empty()) else { return Ok(()) };
-        if recorded_elsewhere() {
-            return Ok(());
-        }
         let options = StartOptions {
             path: PathBuf::from(path),
             capture: CaptureKind::Virtual,
-            devices: device_count(),
+            devices: configured_devices(),
         };
-        if let Err(error) = start(options) {
-            eprintln!("streamsan: recording is off: {error}");
+        match start(options) {
+            // The trace of the process that made this one: not ours to write, and nothing to tell its user.
+            Err(RecordError::File { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => eprintln!("streamsan: recording is off: {error}"),
+            Ok(()) => {}
         }
         Ok(())
     });
-}
-
-/// Whether the trace belongs to the process that made this one.
-fn recorded_elsewhere() -> bool {
-    env::var(names::PROCESS).is_ok_and(|process| process != std::process::id().to_string())
 }
 
 #[used]

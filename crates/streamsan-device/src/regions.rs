@@ -7,10 +7,22 @@ use std::collections::BTreeMap;
 pub enum RegionKind {
     /// Memory of this device.
     Device(u32),
+    /// Memory of this device, mapped into reserved addresses.
+    Mapped(u32),
     /// Page-locked host memory that we allocated.
     HostAllocated,
     /// The program's own host memory, page-locked by registering it.
     HostRegistered,
+}
+
+impl RegionKind {
+    /// Whose device memory it is.
+    pub fn device(self) -> Option<u32> {
+        match self {
+            Self::Device(device) | Self::Mapped(device) => Some(device),
+            Self::HostAllocated | Self::HostRegistered => None,
+        }
+    }
 }
 
 /// One allocation or registration.

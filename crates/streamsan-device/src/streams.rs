@@ -236,7 +236,7 @@ unsafe extern "C" fn cudaStreamGetDevice(handle: u64, device: *mut c_int) -> Cod
     call(|| {
         let (stream, ()) = with_stream(handle, |_, _| ())?;
         // SAFETY: the caller gives a place for the number.
-        unsafe { give(device, stream.device as c_int) }
+        unsafe { give(device, stream.device.cast_signed()) }
     })
 }
 

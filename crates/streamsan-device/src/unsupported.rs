@@ -317,6 +317,7 @@ unsupported_calls! {
     cudaMallocFromPoolAsync
     cudaMallocManaged
     cudaMallocPitch
+    cudaMemAdvise
     cudaMemDiscardAndPrefetchBatchAsync
     cudaMemDiscardBatchAsync
     cudaMemGetDefaultMemPool
@@ -328,6 +329,7 @@ unsupported_calls! {
     cudaMemPoolGetAccess
     cudaMemPoolImportFromShareableHandle
     cudaMemPoolImportPointer
+    cudaMemPrefetchAsync
     cudaMemPrefetchBatchAsync
     cudaMemRangeGetAttribute
     cudaMemRangeGetAttributes

@@ -83,7 +83,7 @@ unsafe fn give_uuid(uuid: *mut [u8; 16], number: c_int) -> c_int {
         return INVALID_DEVICE;
     }
     let mut bytes = *b"streamsan-dev\0\0\0";
-    bytes[15] = number as u8;
+    bytes[15] = number.to_le_bytes()[0];
     // SAFETY: the caller gives a place for 16 bytes.
     unsafe { give(uuid, bytes) }
 }
@@ -226,4 +226,22 @@ forward! {
     cuDeviceCanAccessPeer = cudaDeviceCanAccessPeer(can: *mut c_int, number: c_int, peer: c_int);
     cuDeviceGetPCIBusId = cudaDeviceGetPCIBusId(text: *mut c_char, length: c_int, number: c_int);
     cuCtxGetStreamPriorityRange = cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_device_library_there_is_no_device() {
+        let mut number = 7;
+        // SAFETY: a place for the number, here and below.
+        assert_eq!(unsafe { cuDeviceGetCount(&raw mut number) }, 0);
+        assert_eq!(number, 0);
+        assert_eq!(cuInit(0), NOT_INITIALIZED);
+        // SAFETY: as above.
+        assert_eq!(unsafe { cuDeviceGet(&raw mut number, 0) }, INVALID_DEVICE);
+        assert_eq!(device_of(context_of(0)), None);
+        assert_eq!(cuCtxSetCurrent(context_of(0)), INVALID_CONTEXT);
+    }
 }

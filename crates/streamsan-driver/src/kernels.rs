@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 
-use crate::runtime::{INVALID_HANDLE, INVALID_VALUE, NOT_INITIALIZED, device, give};
+use crate::runtime::{INVALID_HANDLE, INVALID_VALUE, give, quietly};
 
 /// Kernels by handle.
 struct Kernels {
@@ -70,12 +70,11 @@ unsafe extern "C" fn cuModuleGetFunction(kernel: *mut u64, _module: u64, name: *
 }
 
 fn launch(kernel: u64, stream: u64) -> c_int {
-    let Some(table) = device() else { return NOT_INITIALIZED };
     let Some(Some(name)) = with_kernels(|kernels| kernels.names.get(&kernel).cloned()) else {
         return INVALID_HANDLE;
     };
     // SAFETY: the device library's function, with a string that outlives the call.
-    unsafe { (table.launch)(stream, name.as_ptr()) }
+    quietly(|table| unsafe { (table.launch)(stream, name.as_ptr()) })
 }
 
 #[unsafe(no_mangle)]

@@ -7,3 +7,4 @@ mod lookup;
 mod names;
 mod runtime;
 mod streams;
+mod virtual_memory;

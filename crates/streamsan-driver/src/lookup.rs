@@ -102,3 +102,23 @@ extern "C" fn cuProfilerStart() -> c_int {
 extern "C" fn cuProfilerStop() -> c_int {
     runtime!(cudaProfilerStop())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_version_stands_for_one_function() {
+        for (index, (old, new)) in RENAMED.iter().enumerate() {
+            assert!(RENAMED[index + 1..].iter().all(|(other, _)| other != old), "{old} twice");
+            assert!(RENAMED.iter().all(|(other, _)| other != new), "{old} leads to {new}, which is renamed");
+        }
+    }
+
+    #[test]
+    fn without_the_device_library_nothing_works_and_nothing_crashes() {
+        let mut text = std::ptr::null();
+        // SAFETY: a place for the text.
+        assert_eq!(unsafe { cuGetErrorString(1, &raw mut text) }, NOT_SUPPORTED);
+    }
+}

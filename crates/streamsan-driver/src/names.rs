@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_int};
 
-use crate::runtime::{NOT_SUPPORTED, device};
+use crate::runtime::{NOT_SUPPORTED, quietly};
 
 /// Names as programs write them, with the function that CUDA 13's header makes of each.
 pub const RENAMED: &[(&str, &str)] = &[
@@ -91,10 +91,9 @@ pub const RENAMED: &[(&str, &str)] = &[
 ];
 
 fn unsupported(name: &str) -> c_int {
-    if let (Some(table), Ok(name)) = (device(), CStr::from_bytes_with_nul(name.as_bytes())) {
-        // SAFETY: the device library's function, with a string that outlives the call.
-        unsafe { (table.unsupported)(name.as_ptr()) };
-    }
+    let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { return NOT_SUPPORTED };
+    // SAFETY: the device library's function, with a string that outlives the call.
+    quietly(|table| unsafe { (table.unsupported)(name.as_ptr()) });
     NOT_SUPPORTED
 }
 
@@ -357,8 +356,6 @@ unsupported_calls! {
     cuLogsDumpToMemory
     cuLogsRegisterCallback
     cuLogsUnregisterCallback
-    cuMemAddressFree
-    cuMemAddressReserve
     cuMemAdvise
     cuMemAdvise_v2
     cuMemAlloc
@@ -371,7 +368,6 @@ unsupported_calls! {
     cuMemAllocPitch_v2
     cuMemBatchDecompressAsync
     cuMemBatchDecompressAsync_ptsz
-    cuMemCreate
     cuMemDiscardAndPrefetchBatchAsync
     cuMemDiscardAndPrefetchBatchAsync_ptsz
     cuMemDiscardBatchAsync
@@ -382,7 +378,6 @@ unsupported_calls! {
     cuMemGetAccess
     cuMemGetAddressRange
     cuMemGetAddressRange_v2
-    cuMemGetAllocationGranularity
     cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange
@@ -391,7 +386,6 @@ unsupported_calls! {
     cuMemHostGetDevicePointer
     cuMemHostRegister
     cuMemImportFromShareableHandle
-    cuMemMap
     cuMemMapArrayAsync
     cuMemMapArrayAsync_ptsz
     cuMemPoolCreate
@@ -413,11 +407,7 @@ unsupported_calls! {
     cuMemPrefetchBatchAsync_ptsz
     cuMemRangeGetAttribute
     cuMemRangeGetAttributes
-    cuMemRelease
-    cuMemRetainAllocationHandle
-    cuMemSetAccess
     cuMemSetMemPool
-    cuMemUnmap
     cuMemcpy2D
     cuMemcpy2DAsync
     cuMemcpy2DAsync_v2

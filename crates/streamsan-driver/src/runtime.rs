@@ -21,7 +21,7 @@ pub const NOT_FOUND: c_int = 500;
 pub const NOT_SUPPORTED: c_int = 801;
 
 /// Version of [`DeviceTable`] that this library understands.
-const TABLE_VERSION: u32 = 1;
+const TABLE_VERSION: u32 = 2;
 
 /// The device library's table for this library.
 #[repr(C)]
@@ -34,6 +34,8 @@ pub struct DeviceTable {
     pub unsupported: unsafe extern "C" fn(name: *const c_char) -> c_int,
     /// A device attribute by number.
     pub attribute: extern "C" fn(number: c_int, device: c_int) -> c_int,
+    last_error: extern "C" fn() -> c_int,
+    restore_error: extern "C" fn(c_int),
 }
 
 /// The device library's table, or `None` if it is not preloaded or is of another version.
@@ -48,6 +50,17 @@ pub fn device() -> Option<&'static DeviceTable> {
         };
         (table.version == TABLE_VERSION && table.size as usize == size_of::<DeviceTable>()).then_some(table)
     })
+}
+
+/// Calls the runtime. A failure is the driver's answer alone: the runtime's last error stays what it was.
+pub fn quietly(body: impl FnOnce(&'static DeviceTable) -> c_int) -> c_int {
+    let Some(table) = device() else { return NOT_INITIALIZED };
+    let before = (table.last_error)();
+    let code = body(table);
+    if code != 0 {
+        (table.restore_error)(before);
+    }
+    code
 }
 
 fn address(name: &CStr) -> Option<*mut c_void> {
@@ -77,11 +90,11 @@ macro_rules! runtime {
             $crate::runtime::NOT_INITIALIZED
         } else {
             // SAFETY: the runtime's function of this name has this type; its caller promises what it asks for.
-            unsafe {
+            $crate::runtime::quietly(|_| unsafe {
                 let function: unsafe extern "C" fn($($type),*) -> std::ffi::c_int =
                     std::mem::transmute(address);
                 function($($argument),*)
-            }
+            })
         }
     }};
 }

@@ -1,1 +1,53 @@
-//! Placeholder until its first test exists.
+//! The Python module `streamsan._core`: the hot path of the torch layer, and the command.
+//!
+//! The module owns no recorder. It finds the one of the process, exported by the preloaded device library
+//! as a table of C functions (`streamsan_record::table`), and turns what PyTorch says into calls of it.
+//! Nothing here holds a Rust lock while it calls into Python: any call may run the garbage collector,
+//! which frees tensors, which comes back as a deallocation callback.
+
+mod bytes;
+mod callbacks;
+mod cli;
+mod context;
+mod errors;
+mod events;
+mod frames;
+mod operation;
+mod plan;
+mod settings;
+mod stack;
+mod table;
+mod tensor;
+mod thread;
+mod torch_functions;
+
+use pyo3::prelude::*;
+
+/// The native half of streamsan.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::bytes::copy_bytes;
+    #[pymodule_export]
+    use crate::callbacks::{
+        on_device_synchronization, on_event_record, on_event_synchronization, on_event_wait, on_memory_allocation,
+        on_memory_deallocation, on_stream_synchronization,
+    };
+    #[pymodule_export]
+    use crate::cli::main;
+    #[pymodule_export]
+    use crate::context::{clear_context, mark, name_stream_here, record_host_access, record_launch};
+    #[pymodule_export]
+    use crate::events::read_events;
+    #[pymodule_export]
+    use crate::plan::Plan;
+    #[pymodule_export]
+    use crate::settings::configure;
+    #[pymodule_export]
+    use crate::table::{
+        attach, close, gap, intern, name_block, name_stream, operations_recorded, recording, set_header_text,
+        unrecorded_wait, visible_stream,
+    };
+    #[pymodule_export]
+    use crate::thread::ThreadRecorder;
+}

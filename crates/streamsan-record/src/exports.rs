@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use streamsan_trace::file::record::{gap_reason, op_kind};
 use streamsan_trace::{
     Access, AccessMode, AccessRange, EventKind, Frame, FrameId, FrameOrigin, MemorySpace, Shape,
-    ShapeDimension, StringId, Subject, VisibleStream,
+    ShapeDimension, SiteId, StringId, Subject, VisibleStream,
 };
 
 use crate::Recorder;
@@ -211,7 +211,8 @@ impl Recorder {
         drop(interner);
         self.layer.store(true, Ordering::Relaxed);
         let mut thread = self.thread();
-        thread.runs_python = true;
+        // A thread without a line of Python, such as a watchdog that drops a tensor, runs no program.
+        thread.runs_python |= site != SiteId(0);
         let context = &mut thread.context;
         (context.site, context.forward_site, context.label) = (site, forward_site, label);
         context.version += 1;

@@ -231,14 +231,15 @@ impl Recorder {
                 Maker::PinnedAllocator => Observer::PinnedAllocator,
                 Maker::Program | Maker::Nobody => by_thread,
             },
-            (Library::C10Cuda, false, true) => by_thread,
             (Library::C10Cuda, _, false) if announced || !layer => Observer::Program,
             (Library::C10Cuda, _, false) => Observer::DeviceAllocator,
             (Library::TorchCuda, true, true) if maker == Maker::Program => by_thread,
             // A wait that torch announced blocks each time, so it orders; the pinned allocator's own do not.
             (Library::TorchCuda, true, false) if announced => by_thread,
             (Library::TorchCuda, true, _) => Observer::PinnedAllocator,
-            (Library::TorchPython | Library::TorchCuda, false, _) | (Library::Other, _, _) => by_thread,
+            (Library::C10Cuda, false, true)
+            | (Library::TorchPython | Library::TorchCuda, false, _)
+            | (Library::Other, _, _) => by_thread,
         }
     }
 

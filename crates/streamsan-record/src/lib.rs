@@ -11,10 +11,13 @@ mod exports;
 mod feed;
 mod handles;
 mod intern;
+mod mapping;
 mod operations;
 mod process;
 mod recorder;
 pub mod table;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod writer;
 

@@ -42,6 +42,15 @@ pub fn start(options: StartOptions) -> Result<(), RecordError> {
     Ok(())
 }
 
+/// The calling thread ends.
+pub fn thread_ends() {
+    without_unwinding(|| {
+        if let Some(recorder) = recorder() {
+            recorder.end_thread();
+        }
+    });
+}
+
 extern "C" fn after_fork_in_parent() {
     without_unwinding(|| {
         if let Some(recorder) = recorder() {

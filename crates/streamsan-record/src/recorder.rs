@@ -51,6 +51,19 @@ thread_local! {
     static STATE: Cell<(u64, *const Mutex<Thread>)> = const { Cell::new((0, std::ptr::null())) };
 }
 
+/// Tells the process's recorder when its thread ends.
+struct AtThreadEnd;
+
+impl Drop for AtThreadEnd {
+    fn drop(&mut self) {
+        crate::process::thread_ends();
+    }
+}
+
+thread_local! {
+    static AT_THREAD_END: AtThreadEnd = const { AtThreadEnd };
+}
+
 fn thread_key() -> u64 {
     THREAD_KEY.with(|key| {
         if key.get() == 0 {
@@ -109,6 +122,13 @@ impl Recorder {
         }
     }
 
+    /// Writes what the calling thread holds back and lets go of its chunk.
+    pub(crate) fn end_thread(&self) {
+        let mut thread = self.thread();
+        self.settle(&mut thread);
+        thread.leave_chunk();
+    }
+
     /// Notes that the process forked: called in the parent.
     pub(crate) fn forked(&self) {
         if self.is_recording() {
@@ -135,6 +155,8 @@ impl Recorder {
             threads.entry(thread_key()).or_insert_with(|| Box::new(Mutex::new(Thread::new(id))));
         let state: *const Mutex<Thread> = state;
         drop(threads);
+        // Not to be had while the thread ends: then its chunk stays mapped.
+        let _ = AT_THREAD_END.try_with(|_| ());
         STATE.set((self.id, state));
         // SAFETY: as above.
         lock(unsafe { &*state })

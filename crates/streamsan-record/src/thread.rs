@@ -87,6 +87,11 @@ impl Thread {
         }
     }
 
+    /// Unmaps the chunk. A later event starts a small one.
+    pub fn leave_chunk(&mut self) {
+        self.chunk = None;
+    }
+
     /// Makes room for `records` records. Numbers are taken after this, so that no chunk holds a number that is
     /// smaller than the counter was when it was made.
     pub fn make_room(&mut self, file: &TraceFile, records: usize) -> Result<(), Stopped> {

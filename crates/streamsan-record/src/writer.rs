@@ -1,23 +1,23 @@
-//! The trace file as it grows: chunks that are allocated on disk before they are mapped, and committed lengths.
+//! The trace file as it grows: its header, its counter of events, and chunks with their committed lengths.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::{bytes_of, cast_slice_mut};
-use memmap2::{MmapMut, MmapOptions};
 use streamsan_trace::CaptureKind;
 use streamsan_trace::file::layout::{CHUNK_HEADER, ChunkHeader, ChunkKind, FileHeader, PAGE};
 use streamsan_trace::file::record::{RECORD, Record};
+
+use crate::mapping::Mapping;
 
 /// The file of one trace.
 #[derive(Debug)]
 pub struct TraceFile {
     file: File,
-    header: MmapMut,
+    header: Mapping,
     /// Where the next chunk goes. Its lock also keeps chunks in the order of their `after_number`.
     end: Mutex<u64>,
     /// The last event number given out.
@@ -36,7 +36,7 @@ const ABANDONED: u8 = 3;
 /// A mapped chunk that is being filled.
 #[derive(Debug)]
 pub struct Chunk {
-    map: MmapMut,
+    map: Mapping,
     committed: usize,
 }
 
@@ -49,12 +49,9 @@ impl TraceFile {
     /// not replace its parent's trace.
     pub fn create(path: &Path, capture: CaptureKind, devices: u32) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        allocate(&file, 0, PAGE as u64)?;
-        // SAFETY: the page was allocated just now and the file is ours; a program that cuts the file while it is
-        // recorded gets SIGBUS, as any writer of a mapped file does.
-        let mut header = unsafe { MmapOptions::new().len(PAGE).map_mut(&file)? };
+        let mut header = Mapping::new(&file, 0, PAGE)?;
         let start = FileHeader::open(capture, std::process::id(), devices);
-        header[..size_of::<FileHeader>()].copy_from_slice(bytes_of(&start));
+        header.bytes_mut(0, size_of::<FileHeader>()).copy_from_slice(bytes_of(&start));
         Ok(Self {
             file,
             header,
@@ -80,12 +77,11 @@ impl TraceFile {
     }
 
     /// Stops because the event `number` could not be written.
-    pub fn lose(&self, number: u64) {
+    fn lose(&self, number: u64) {
         let _ = self.state.compare_exchange(RECORDING, LOST, Ordering::AcqRel, Ordering::Acquire);
-        let lost_from = self.header_u64(FileHeader::LOST_FROM_OFFSET);
-        let _ = lost_from.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| {
-            (known == 0 || number < known).then_some(number)
-        });
+        let lost_from = self.header.atomic_u64(FileHeader::LOST_FROM_OFFSET);
+        let earlier = |known| (known == 0 || number < known).then_some(number);
+        let _ = lost_from.fetch_update(Ordering::AcqRel, Ordering::Acquire, earlier);
     }
 
     /// Writes nothing from now on, but for events whose number and room were taken before. Whether the caller is
@@ -95,16 +91,14 @@ impl TraceFile {
         self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, open).is_ok()
     }
 
+    /// Says in the file that it was closed.
+    pub fn mark_closed(&self) {
+        self.header.atomic_u32(FileHeader::CLOSED_OFFSET).store(1, Ordering::Release);
+    }
+
     /// Leaves the file alone from now on: for a forked child.
     pub fn abandon(&self) {
         self.state.store(ABANDONED, Ordering::Release);
-    }
-
-    /// Says in the file that it was closed.
-    pub fn mark_closed(&self) {
-        // SAFETY: the offset lies in the header page and is a multiple of 4; the field is only used atomically.
-        let closed = unsafe { &*self.header.as_ptr().add(FileHeader::CLOSED_OFFSET).cast::<AtomicU32>() };
-        closed.store(1, Ordering::Release);
     }
 
     /// A new chunk of `length` bytes, which are whole pages, for events whose numbers are taken afterwards. When the
@@ -115,74 +109,38 @@ impl TraceFile {
             return Err(Stopped);
         }
         let after_number = self.last_number();
-        match self.map(*end, kind, thread, length, after_number) {
-            Ok(chunk) => {
-                *end += length as u64;
-                self.header_u64(FileHeader::END_OFFSET).store(*end, Ordering::Release);
-                Ok(chunk)
-            }
-            Err(_) => {
-                drop(end);
-                self.lose(after_number + 1);
-                Err(Stopped)
-            }
-        }
-    }
-
-    fn map(&self, offset: u64, kind: ChunkKind, thread: u32, length: usize, after: u64) -> io::Result<Chunk> {
-        allocate(&self.file, offset, length as u64)?;
-        // SAFETY: as in `create`: the bytes were allocated just now, so writing them cannot fail.
-        let mut map = unsafe { MmapOptions::new().offset(offset).len(length).map_mut(&self.file)? };
-        map[..CHUNK_HEADER].copy_from_slice(bytes_of(&ChunkHeader::new(kind, thread, length as u64, after)));
+        let Ok(mut map) = Mapping::new(&self.file, *end, length) else {
+            self.lose(after_number + 1);
+            return Err(Stopped);
+        };
+        let header = ChunkHeader::new(kind, thread, length as u64, after_number);
+        map.bytes_mut(0, CHUNK_HEADER).copy_from_slice(bytes_of(&header));
+        *end += length as u64;
+        self.header.atomic_u64(FileHeader::END_OFFSET).store(*end, Ordering::Release);
         Ok(Chunk { map, committed: 0 })
-    }
-
-    fn header_u64(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the offsets used here lie in the header page and are multiples of 8; these fields are only used
-        // atomically once the file exists.
-        unsafe { &*self.header.as_ptr().add(offset).cast::<AtomicU64>() }
     }
 }
 
 impl Chunk {
     /// Whether `more` bytes fit.
     pub fn has_room_for(&self, more: usize) -> bool {
-        CHUNK_HEADER + self.committed + more <= self.map.len()
+        CHUNK_HEADER + self.committed + more <= self.map.length()
     }
 
     /// The next `count` records, to be filled and then committed. There must be room.
     pub fn records(&mut self, count: usize) -> &mut [Record] {
-        let start = CHUNK_HEADER + self.committed;
-        cast_slice_mut(&mut self.map[start..start + count * RECORD])
+        cast_slice_mut(self.map.bytes_mut(CHUNK_HEADER + self.committed, count * RECORD))
     }
 
     /// Appends bytes. There must be room.
     pub fn append(&mut self, bytes: &[u8]) {
-        let start = CHUNK_HEADER + self.committed;
-        self.map[start..start + bytes.len()].copy_from_slice(bytes);
+        self.map.bytes_mut(CHUNK_HEADER + self.committed, bytes.len()).copy_from_slice(bytes);
         self.commit(bytes.len());
     }
 
     /// Lets readers see `more` bytes.
     pub fn commit(&mut self, more: usize) {
         self.committed += more;
-        // SAFETY: the offset lies in the chunk's header and is a multiple of 8; the field is only used atomically.
-        let committed = unsafe { &*self.map.as_ptr().add(ChunkHeader::COMMITTED_OFFSET).cast::<AtomicU64>() };
-        committed.store(self.committed as u64, Ordering::Release);
-    }
-}
-
-/// Makes the bytes exist on disk, so that a write to their mapping cannot fail for want of space.
-fn allocate(file: &File, offset: u64, length: u64) -> io::Result<()> {
-    let (Ok(start), Ok(count)) = (libc::off_t::try_from(offset), libc::off_t::try_from(length)) else {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    };
-    loop {
-        // SAFETY: a plain system call on a descriptor that is open.
-        match unsafe { libc::posix_fallocate(file.as_raw_fd(), start, count) } {
-            0 => return Ok(()),
-            libc::EINTR => {}
-            error => return Err(io::Error::from_raw_os_error(error)),
-        }
+        self.map.atomic_u64(ChunkHeader::COMMITTED_OFFSET).store(self.committed as u64, Ordering::Release);
     }
 }

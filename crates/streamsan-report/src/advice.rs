@@ -3,7 +3,7 @@
 use crate::names::Names;
 use crate::places::{Location, locate_frame};
 use streamsan_check::{Fix, FixAction};
-use streamsan_trace::{CaptureKind, FrameId, StreamId, Trace};
+use streamsan_trace::{CaptureKind, StreamId, Trace};
 
 /// A fix, ready to be written.
 pub(crate) struct Advice<'a> {
@@ -39,7 +39,7 @@ impl<'a> Advice<'a> {
         if self.verified {
             "checked: with the fixes of this report in place this finding is gone and nothing new appears"
         } else {
-            "this fix was not checked; run again after the change"
+            "not confirmed: this may be only a part of what is missing; run again after the change"
         }
     }
 }
@@ -56,7 +56,7 @@ fn words(fix: &Fix, has_code: bool, trace: &Trace, names: &Names<'_>) -> String 
         }
         FixAction::WaitStream { waiter, .. } if has_code => format!("make {} wait", names.stream(waiter)),
         FixAction::WaitStream { waiter, awaited, .. } => {
-            let visible = |stream| expression(fix.frame, stream, trace).is_some();
+            let visible = |stream| fix.frame.is_some_and(|frame| names.expression(frame, stream).is_some());
             let spoken = |stream| {
                 if visible(stream) { names.stream(stream) } else { names.stream_described(stream) }
             };
@@ -77,7 +77,9 @@ fn code(fix: &Fix, trace: &Trace, names: &Names<'_>) -> Option<String> {
         let argument = names.device_argument(stream);
         names.legacy_default(stream).map(|_| format!("torch.cuda.default_stream({argument})"))
     };
-    let expression_for = |stream: StreamId| default(stream).or_else(|| expression(fix.frame, stream, trace));
+    let expression_for = |stream: StreamId| {
+        default(stream).or_else(|| names.expression(fix.frame?, stream).map(str::to_owned))
+    };
     match fix.action {
         FixAction::WaitStream { waiter, awaited, waiter_is_current } => {
             let awaited = expression_for(awaited)?;
@@ -90,18 +92,4 @@ fn code(fix: &Fix, trace: &Trace, names: &Names<'_>) -> Option<String> {
             Some(format!("{}.synchronize()", expression_for(awaited)?))
         }
     }
-}
-
-/// The best expression for a stream in one frame: a plain name before an attribute, then the shortest.
-fn expression(frame: Option<FrameId>, stream: StreamId, trace: &Trace) -> Option<String> {
-    let frame = frame?;
-    trace
-        .tables
-        .visible_streams
-        .iter()
-        .filter(|visible| visible.frame == frame && visible.stream == stream)
-        .map(|visible| trace.tables.string(visible.expression))
-        .filter(|text| !text.is_empty())
-        .min_by_key(|text| (text.contains(['.', '[', '(']), text.chars().count(), *text))
-        .map(str::to_owned)
 }

@@ -5,7 +5,7 @@ use crate::headline::{first_label, headline, second_label};
 use crate::names::Names;
 use crate::notes::notes;
 use crate::places::{Location, locate};
-use crate::{Checked, Options, Sources, summary};
+use crate::{Checked, Options, Sources, printable};
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -29,25 +29,49 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
             text.push_str("\n\n");
         }
     }
-    text.push_str(&summary::render(checked));
+    text.push_str(&crate::summary(checked));
     text
 }
 
 /// Source files, each read once.
 struct Files<'a> {
     sources: &'a dyn Sources,
-    texts: BTreeMap<String, Option<String>>,
+    texts: BTreeMap<String, Option<Text>>,
+}
+
+/// A file with the place of its lines.
+struct Text {
+    text: String,
+    /// The bytes of each line without its end; the first line has number 1 and index 0.
+    lines: Vec<Range<usize>>,
+}
+
+impl Text {
+    fn new(text: String) -> Self {
+        let mut start = 0;
+        let lines = text.split_inclusive('\n').map(|line| {
+            let range = start..start + line.trim_end_matches(['\n', '\r']).len();
+            start += line.len();
+            range
+        });
+        Self { lines: lines.collect(), text }
+    }
+
+    fn line(&self, number: usize) -> Option<Range<usize>> {
+        self.lines.get(number.checked_sub(1)?).cloned()
+    }
 }
 
 impl Files<'_> {
     fn load(&mut self, path: &str) {
         if !self.texts.contains_key(path) {
-            self.texts.insert(path.to_owned(), self.sources.text(path));
+            let text = self.sources.text(path).map(Text::new);
+            self.texts.insert(path.to_owned(), text);
         }
     }
 
-    fn get(&self, path: &str) -> Option<&str> {
-        self.texts.get(path)?.as_deref()
+    fn get(&self, path: &str) -> Option<&Text> {
+        self.texts.get(path)?.as_ref()
     }
 }
 
@@ -82,12 +106,13 @@ fn render_finding(
     // The later place comes first, as among the frames.
     unplaced.sort_by(|a, b| b.cmp(a));
     let statements = notes(finding, trace, names);
-    group = group.elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(note)));
+    group = group
+        .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(printable(&note))));
     let mut groups = vec![group];
     if let Some(fix) = &finding.fix {
         let advice = Advice::new(fix, trace, names);
         groups.push(
-            Group::with_title(Level::HELP.secondary_title(advice.line()))
+            Group::with_title(Level::HELP.secondary_title(printable(&advice.line())))
                 .element(Level::NOTE.message(advice.standing())),
         );
     }
@@ -128,7 +153,7 @@ fn frames<'a>(marks: &[Mark<'a>], files: &'a Files<'_>, unplaced: &mut Vec<Strin
         let path = mark.location.path;
         let span = |mark: &Mark<'_>| span(files.get(path)?, &mark.location);
         if span(mark).is_none() {
-            let origin = Origin::path(mark.location.shown.to_owned());
+            let origin = Origin::path(printable(mark.location.shown));
             let (line, column) = (mark.location.frame.line as usize, mark.location.frame.column as usize);
             let origin = if line > 0 { origin.line(line) } else { origin };
             elements.push(if column > 0 { origin.char_column(column) } else { origin }.into());
@@ -139,29 +164,29 @@ fn frames<'a>(marks: &[Mark<'a>], files: &'a Files<'_>, unplaced: &mut Vec<Strin
                 .filter(|other| other.location.path == path)
                 .filter_map(|other| Some((other, span(other)?)))
                 .collect();
-            let text = files.get(path).unwrap_or_default();
-            elements.push(snippet(text, &together).into());
+            elements.extend(files.get(path).map(|text| snippet(text, &together).into()));
         }
     }
     elements
 }
 
-fn snippet<'a>(text: &str, marks: &[(&Mark<'a>, Range<usize>)]) -> Snippet<'a, Annotation<'a>> {
+fn snippet<'a>(text: &Text, marks: &[(&Mark<'a>, Range<usize>)]) -> Snippet<'a, Annotation<'a>> {
     let lines = || marks.iter().map(|(mark, _)| mark.location.frame.line as usize);
     let (first, last) = (lines().min().unwrap_or(1), lines().max().unwrap_or(1));
-    let start = line_range(text, first).map_or(0, |range| range.start);
-    let end = line_range(text, last).map_or(text.len(), |range| range.end);
-    let shown = marks.first().map(|(mark, _)| mark.location.shown.to_owned());
-    let annotations = marks
-        .iter()
-        .map(|(mark, span)| mark.kind.span(span.start - start..span.end - start).label(mark.label.clone()));
-    Snippet::source(text[start..end].to_owned()).line_start(first).path(shown).annotations(annotations)
+    let start = text.line(first).map_or(0, |range| range.start);
+    let end = text.line(last).map_or(text.text.len(), |range| range.end);
+    let shown = marks.first().map(|(mark, _)| printable(mark.location.shown));
+    let annotations = marks.iter().map(|(mark, span)| {
+        mark.kind.span(span.start - start..span.end - start).label(printable(&mark.label))
+    });
+    Snippet::source(text.text[start..end].to_owned()).line_start(first).path(shown).annotations(annotations)
 }
 
 /// The bytes to underline: what the frame says, on its first line; without columns the whole line.
-fn span(text: &str, location: &Location<'_>) -> Option<Range<usize>> {
+fn span(source: &Text, location: &Location<'_>) -> Option<Range<usize>> {
     let frame = location.frame;
-    let line = line_range(text, frame.line as usize)?;
+    let text = source.text.as_str();
+    let line = source.line(frame.line as usize)?;
     let content = &text[line.clone()];
     let indent = content.len() - content.trim_start().len();
     let whole = line.start + indent..line.start + content.trim_end().len();
@@ -180,16 +205,4 @@ fn span(text: &str, location: &Location<'_>) -> Option<Range<usize>> {
     // The file may have changed since the run.
     let fits = start < end && end <= line.end && text.is_char_boundary(start) && text.is_char_boundary(end);
     Some(if fits { start..end } else { whole })
-}
-
-/// The bytes of a line, counted from 1, without its end.
-fn line_range(text: &str, number: usize) -> Option<Range<usize>> {
-    let mut start = 0;
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        if index + 1 == number {
-            return Some(start..start + line.trim_end_matches(['\n', '\r']).len());
-        }
-        start += line.len();
-    }
-    None
 }

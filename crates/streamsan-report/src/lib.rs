@@ -69,12 +69,19 @@ pub fn render(
 ) -> String {
     match format {
         Format::Full => full::render(checked, sources, options),
-        Format::Concise => concise::render(checked),
+        Format::Concise => printable(&concise::render(checked)),
         Format::Json => json::render(checked, options),
     }
 }
 
+/// Without control characters, which names in a trace might carry into a terminal.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|character| if character.is_control() && character != '\n' { '\u{fffd}' } else { character })
+        .collect()
+}
+
 /// The last lines of a full report: table, counts, what was not seen.
 pub fn summary(checked: &[Checked<'_>]) -> String {
-    summary::render(checked)
+    printable(&summary::render(checked))
 }

@@ -2,10 +2,10 @@
 
 use crate::numbers::bytes;
 use crate::places::{in_parentheses, locate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use streamsan_check::{Actor, Memory};
 use streamsan_trace::{
-    BlockId, DeviceId, EventKind, MemorySpace, SiteId, StreamId, Subject, Trace, WaitTarget,
+    BlockId, DeviceId, EventKind, FrameId, MemorySpace, SiteId, StreamId, Subject, Trace, WaitTarget,
 };
 
 /// Names of the streams and blocks of one trace.
@@ -16,6 +16,8 @@ pub struct Names<'a> {
     blocks: BTreeMap<BlockId, Named>,
     spaces: BTreeMap<BlockId, MemorySpace>,
     several_devices: bool,
+    /// Which expressions stand for a stream in a frame.
+    expressions: BTreeMap<(FrameId, StreamId), &'a str>,
     /// How many streams have a number.
     numbered: usize,
 }
@@ -25,6 +27,7 @@ struct Stream {
     /// Its place in the order of first use, from 1, default streams left out.
     number: usize,
     name: Option<Named>,
+    /// Where it got its name. torch creates its streams by the dozen, so their creation says nothing.
     created: SiteId,
     device: DeviceId,
     legacy_default: bool,
@@ -47,14 +50,14 @@ impl<'a> Names<'a> {
             blocks: BTreeMap::new(),
             spaces: BTreeMap::new(),
             several_devices: trace.header.devices > 1,
+            expressions: BTreeMap::new(),
             numbered: 0,
         };
         for event in &trace.events {
             match event.kind {
                 EventKind::StreamCreate { stream, device, legacy_default, .. } => {
                     let entry = names.streams.entry(stream).or_default();
-                    (entry.created, entry.device, entry.legacy_default) =
-                        (event.site, device, legacy_default);
+                    (entry.device, entry.legacy_default) = (device, legacy_default);
                     names.several_devices |= device.0 > 0;
                 }
                 EventKind::EventRecord { stream, .. }
@@ -85,8 +88,41 @@ impl<'a> Names<'a> {
                 _ => {}
             }
         }
+        names.borrow_names_from_code();
         names.find_shared_names();
         names
+    }
+
+    /// Gives streams without a name an expression that stands for them and for no other stream.
+    fn borrow_names_from_code(&mut self) {
+        let trace = self.trace;
+        let tables = &trace.tables;
+        let mut streams_of = BTreeMap::<&str, BTreeSet<StreamId>>::new();
+        for visible in &tables.visible_streams {
+            let text = tables.string(visible.expression);
+            if text.is_empty() {
+                continue;
+            }
+            let best = self.expressions.entry((visible.frame, visible.stream)).or_insert(text);
+            if clumsiness(text) < clumsiness(best) {
+                *best = text;
+            }
+            streams_of.entry(text).or_default().insert(visible.stream);
+        }
+        let mut best = BTreeMap::<StreamId, &str>::new();
+        for (&expression, streams) in &streams_of {
+            if let (1, Some(&stream)) = (streams.len(), streams.first()) {
+                let known = best.entry(stream).or_insert(expression);
+                if clumsiness(expression) < clumsiness(known) {
+                    *known = expression;
+                }
+            }
+        }
+        for (stream, expression) in best {
+            if let Some(entry) = self.streams.get_mut(&stream).filter(|entry| entry.name.is_none()) {
+                keep(&mut entry.name, Named { text: expression.to_owned(), by_user: false });
+            }
+        }
     }
 
     fn used(&mut self, stream: StreamId) {
@@ -119,6 +155,7 @@ impl<'a> Names<'a> {
             _ if entry.legacy_default => "default".to_owned(),
             Some(name) if entry.shared_name => format!("{} (stream {})", name.text, entry.number),
             Some(name) => name.text.clone(),
+            None if entry.number == 0 => "unused stream".to_owned(),
             None => format!("stream {}", entry.number),
         }
     }
@@ -156,6 +193,11 @@ impl<'a> Names<'a> {
             }
             _ => self.stream_spoken(stream),
         }
+    }
+
+    /// The best expression for a stream in one frame.
+    pub(crate) fn expression(&self, frame: FrameId, stream: StreamId) -> Option<&'a str> {
+        self.expressions.get(&(frame, stream)).copied()
     }
 
     /// The legacy default stream's device, if the stream is one; and whether code must name the device.
@@ -204,22 +246,16 @@ impl<'a> Names<'a> {
             Some(MemorySpace::Device(_)) => "device buffer",
             Some(MemorySpace::Pinned) => "pinned buffer",
             Some(MemorySpace::Pageable) => "host buffer",
-            None => "block",
+            None => "piece of memory",
         }
     }
 
-    /// Memory in a headline: `` `x` ``, `a 4.0 MiB tensor allocated at data.py:12`, `memory`.
+    /// Memory in a headline: `` `x` ``, `a 4.0 MiB tensor`, `a tensor`.
     pub(crate) fn memory_spoken(&self, memory: &Memory) -> String {
-        if let Some(name) = self.block(memory.block) {
-            return format!("`{name}`");
-        }
-        let sort = self.sort(memory.block);
-        let place =
-            locate(self.trace, memory.alloc_site).map(|place| format!(" allocated at {}", place.line()));
-        match (memory.size, place) {
-            (0, None) => "memory".to_owned(),
-            (0, Some(place)) => format!("a {sort}{place}"),
-            (size, place) => format!("a {} {sort}{}", bytes(size), place.unwrap_or_default()),
+        match (self.block(memory.block), memory.size) {
+            (Some(name), _) => format!("`{name}`"),
+            (None, 0) => format!("a {}", self.sort(memory.block)),
+            (None, size) => format!("a {} {}", bytes(size), self.sort(memory.block)),
         }
     }
 
@@ -232,7 +268,14 @@ impl<'a> Names<'a> {
 
 /// The user's last word counts, else the first name from the code.
 fn keep(known: &mut Option<Named>, new: Named) {
-    if !new.text.is_empty() && (known.is_none() || new.by_user) {
+    // `_` is what code calls a thing that it will not call by name.
+    let empty = new.text.is_empty() || new.text == "_";
+    if !empty && (known.is_none() || new.by_user) {
         *known = Some(new);
     }
+}
+
+/// Orders expressions: a plain name before an attribute or an index, then the shortest, then the first.
+fn clumsiness(expression: &str) -> (bool, usize, &str) {
+    (expression.contains(['.', '[', '(']), expression.chars().count(), expression)
 }

@@ -82,7 +82,7 @@ fn meaning(rule: Rule) -> Option<String> {
     let text = match rule {
         Rule::Ss401 => "CUDA treats an event without a record as finished, so nothing is waited for",
         Rule::Ss403 => {
-            "a stream is ordered after itself anyway; probably another stream was meant to wait, or to record"
+            "a stream is ordered after itself anyway; was another stream meant?\nwithin `with torch.cuda.stream(s)`, `torch.cuda.current_stream()` is `s`"
         }
         _ => return None,
     };
@@ -93,24 +93,22 @@ fn memory(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String>
     let mut parts = Vec::new();
     if let Some(memory) = finding.memory {
         let again = names.memory_again(&memory);
-        // Without a name the headline has said size and place.
-        if names.block(memory.block).is_some() {
-            let place =
-                locate(trace, memory.alloc_site).map(|place| format!("allocated at {}", place.line()));
-            match (memory.size, place) {
-                (0, None) => {}
-                (0, Some(place)) => parts.push(format!("{again} was {place}")),
-                (size, None) => parts.push(format!("{again} has {}", bytes(size))),
-                (size, Some(place)) => parts.push(format!("{again} is {}, {place}", bytes(size))),
-            }
+        let place = locate(trace, memory.alloc_site).map(|place| format!("allocated at {}", place.line()));
+        // Without a name the headline has said the size.
+        let size = if names.block(memory.block).is_some() { memory.size } else { 0 };
+        match (size, place) {
+            (0, None) => {}
+            (0, Some(place)) => parts.push(format!("{again} was {place}")),
+            (size, None) => parts.push(format!("{again} is {}", bytes(size))),
+            (size, Some(place)) => parts.push(format!("{again} is {}, {place}", bytes(size))),
         }
         if memory.overlap > 0 && memory.size > memory.overlap {
-            let from = match memory.offset {
-                0 => "at its start".to_owned(),
-                offset => format!("from byte {} on", grouped(offset)),
+            // The overlap is a bound: strided accesses may leave holes in it.
+            let start = match memory.offset {
+                0 => String::new(),
+                offset => format!(", (2) starts at byte {}", grouped(offset)),
             };
-            let whole = if parts.is_empty() { format!(" of {again}") } else { String::new() };
-            parts.push(format!("both touch {}{whole} {from}", bytes(memory.overlap)));
+            parts.push(format!("(1) and (2) overlap within {}{start}", bytes(memory.overlap)));
         }
     }
     if finding.count > 1 {

@@ -45,6 +45,9 @@ impl Program {
                 let names: Vec<_> = accesses.iter().map(|access| self.access_text(access)).collect();
                 format!("{}: copy {}", stream(on), names.join(" -> "))
             }
+            Action::Operation { stream: on, copy: false, accesses } if accesses.is_empty() => {
+                format!("{}: launch", stream(on))
+            }
             Action::Operation { stream: on, copy: false, accesses } => {
                 let mut text = format!("{}: ", stream(on));
                 let mut mode = None;

@@ -44,7 +44,7 @@ pub fn lower(program: &Program, path: &str, function: &str) -> Lowered {
     let mut builder = Builder::new(path, function);
     builder.declarations(program);
     for (index, step) in program.steps.iter().enumerate() {
-        if let Some(kind) = builder.step(program, &step.action) {
+        if let Some(kind) = builder.step(&step.action) {
             builder.push(step.line, Some(index as u32), kind);
         }
     }
@@ -157,7 +157,7 @@ impl Builder {
     }
 
     /// The event of a step; a query that is not ready leaves none.
-    fn step(&mut self, program: &Program, action: &Action) -> Option<EventKind> {
+    fn step(&mut self, action: &Action) -> Option<EventKind> {
         let stream_id = |stream: usize| StreamId(stream as u32);
         let event_id = |event: usize| EventId(event as u32);
         let host_wait = |target: Target, how| EventKind::HostWait {
@@ -170,7 +170,7 @@ impl Builder {
             how,
         };
         Some(match action {
-            Action::Operation { stream, copy, accesses } => self.operation(program, *stream, *copy, accesses),
+            Action::Operation { stream, copy, accesses } => self.operation(*stream, *copy, accesses),
             Action::Record { stream, event } => {
                 EventKind::EventRecord { event: event_id(*event), stream: stream_id(*stream) }
             }
@@ -183,10 +183,10 @@ impl Builder {
         })
     }
 
-    fn operation(&mut self, program: &Program, stream: usize, copy: bool, accesses: &[Access]) -> EventKind {
+    fn operation(&mut self, stream: usize, copy: bool, accesses: &[Access]) -> EventKind {
         let start = self.lowered.trace.accesses.len() as u32;
         for access in accesses {
-            let lowered = self.access(program, access);
+            let lowered = self.access(access);
             self.lowered.trace.accesses.push(lowered);
         }
         let label = match accesses {
@@ -207,7 +207,7 @@ impl Builder {
         }
     }
 
-    fn access(&mut self, _program: &Program, access: &Access) -> trace::Access {
+    fn access(&mut self, access: &Access) -> trace::Access {
         let shape = access.bytes.runs.and_then(|runs| {
             let count = access.bytes.count();
             // A single run is contiguous.

@@ -181,6 +181,7 @@ impl Parser {
         match word(text) {
             ("record", event) => Ok(Action::Record { stream, event: self.event(event)? }),
             ("wait", event) => Ok(Action::Wait { stream, event: self.event(event)? }),
+            ("launch", "") => Ok(Action::Operation { stream, copy: false, accesses: Vec::new() }),
             ("copy", rest) => {
                 let Some((source, target)) = rest.split_once("->") else {
                     return Err(format!("`copy {rest}` has no target: write `copy x -> y`"));
@@ -209,9 +210,12 @@ impl Parser {
                 }
                 Ok(Action::Operation { stream, copy: false, accesses })
             }
-            (verb, _) => {
-                Err(format!("`{verb}` is not known: a stream can read, write, update, copy, record and wait"))
+            ("launch", rest) => {
+                Err(format!("`launch` is not known with `{rest}`: it stands alone and touches no memory"))
             }
+            (verb, _) => Err(format!(
+                "`{verb}` is not known: a stream can read, write, update, copy, launch, record and wait"
+            )),
         }
     }
 
@@ -316,7 +320,7 @@ mod tests {
     fn every_statement_is_read_and_printed_again() {
         let text = "streams default, side, outer(blocking)\nbuffer x 4MiB\nbuffer y 100\ndefault: write x\n\
                     side: read x, y[8..16]; write y[16..64 step 16 run 4]\nouter: update x[0..1024]\n\
-                    side: copy x[0..8] -> y[0..8]\nside: record e\nouter: wait e\nhost: sync side\nhost: sync e\n\
+                    side: copy x[0..8] -> y[0..8]\nside: record e\nouter: wait e\nouter: launch\nhost: sync side\nhost: sync e\n\
                     host: sync device\nhost: query e ready\nhost: query outer pending\n";
         assert_eq!(parse("p", text).unwrap().to_string(), text);
     }
@@ -345,6 +349,7 @@ mod tests {
             ("a: read x; jump x", "`jump` is no access"),
             ("a: copy x", "has no target"),
             ("a: jump x", "`jump` is not known"),
+            ("a: launch x", "`launch` is not known with `x`"),
             ("a: record", "is no name"),
             ("a: record b", "is a stream"),
             ("host: free x", "`free` is not known"),

@@ -70,7 +70,7 @@ pub enum Action {
         stream: usize,
         /// Whether it is written as a copy; then there is one read and one write.
         copy: bool,
-        /// The bytes it touches. At least one access.
+        /// The bytes it touches; none for a `launch`.
         accesses: Vec<Access>,
     },
     /// Records an event in a stream.

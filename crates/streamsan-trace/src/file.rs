@@ -9,6 +9,8 @@ pub mod layout;
 mod merge;
 mod read;
 pub mod record;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use error::ReadError;

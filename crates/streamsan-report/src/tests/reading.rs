@@ -128,6 +128,54 @@ fn wait_on_unrecorded_event_has_one_place() {
 }
 
 #[test]
+fn a_stream_without_a_name_borrows_one_that_is_only_its_own() {
+    let mut case = Case::read_after_write();
+    case.trace.events.retain(|event| !matches!(event.kind, streamsan_trace::EventKind::Name { .. }));
+    case.use_stream(SIDE);
+    assert!(full(&case).contains("between the default stream and `side`\n"), "{}", full(&case));
+    let frame = case.trace.tables.visible_streams[0].frame;
+    case.visible(frame, DEFAULT, "side");
+    assert!(full(&case).contains("between the default stream and `self.side`\n"), "{}", full(&case));
+    case.visible(frame, DEFAULT, "self.side");
+    assert!(full(&case).contains("between the default stream and stream 1\n"), "{}", full(&case));
+}
+
+#[test]
+fn any_position_in_any_source_can_be_shown() {
+    struct Text(&'static str);
+    impl crate::Sources for Text {
+        fn text(&self, _path: &str) -> Option<String> {
+            Some(self.0.to_owned())
+        }
+    }
+    let texts = [
+        "",
+        "\n",
+        "x",
+        "\r\n\r\n",
+        "\t\tnaïve = 日本(x)\r\n  \u{1f980}\nz\0\u{1b}[31m",
+        "e\u{301}\n\u{202e}abc\n",
+    ];
+    for text in texts {
+        for line in 0..5 {
+            for (column, end_column) in
+                [(0, 0), (1, 1), (1, 2), (3, 5), (6, 9), (9, 4), (40, 50), (u32::MAX, u32::MAX)]
+            {
+                let mut case = Case::read_after_write();
+                let site = case.site("train.py", line, column, end_column, "step");
+                case.finding().second.site = site;
+                let checked =
+                    crate::Checked { file: "run.sstrace", trace: &case.trace, report: &case.report };
+                let options = crate::Options { color: false, tool: "streamsan" };
+                let text = crate::render(crate::Format::Full, &[checked], &Text(text), &options);
+                assert!(text.contains("(2) reads `x` on `side`"), "{text}");
+                assert!(!text.contains('\u{1b}'), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn explains_a_rule_once() {
     let mut case = Case::read_after_write();
     let again = case.report.findings[0].clone();

@@ -78,6 +78,25 @@ fn concise() {
 }
 
 #[test]
+fn names_in_a_trace_cannot_drive_the_terminal() {
+    let mut case = Case::read_after_write();
+    case.name_block(super::fixture::BLOCK, "x");
+    let label = case.string("evil\u{1b}[2J");
+    case.finding().second.label = label;
+    case.trace
+        .tables
+        .strings
+        .iter_mut()
+        .filter(|text| *text == "x")
+        .for_each(|text| text.push_str("\u{1b}[31m\u{7}"));
+    gap(&mut case, GapReason::OpaqueKernel, "kernel\u{1b}]0;title\u{7}", 1);
+    for format in [Format::Full, Format::Concise, Format::Json] {
+        let text = rendered(&case, format);
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+    }
+}
+
+#[test]
 fn json() {
     assert_snapshot!(rendered(&with_every_gap(Case::read_after_write()), Format::Json));
 }

@@ -1,6 +1,8 @@
 //! Blob entries: interned things of any length. Ids count up by kind, in the order of the entries.
 
-use crate::{Frame, FrameId, FrameOrigin, Header, Shape, ShapeDimension, StreamId, StringId, Tables, VisibleStream};
+use crate::{
+    Frame, FrameId, FrameOrigin, Header, Shape, ShapeDimension, StreamId, StringId, Tables, VisibleStream,
+};
 
 /// Bytes before an entry's payload: kind, id, payload length, a reserved word.
 pub const ENTRY_HEADER: usize = 16;
@@ -184,7 +186,7 @@ impl Collector {
     }
 
     fn site(&self, payload: &[u8]) -> Option<Vec<FrameId>> {
-        if payload.len() % 4 != 0 {
+        if !payload.len().is_multiple_of(4) {
             return None;
         }
         let frames = self.tables.frames.len();

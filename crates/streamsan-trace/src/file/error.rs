@@ -50,8 +50,12 @@ impl fmt::Display for ReadError {
                 _ => write!(formatter, "{source}"),
             },
             Self::Directory => formatter.write_str("it is a directory; name a .sstrace file"),
-            Self::Empty => formatter.write_str("the file is empty; was the recorded program stopped before it began?"),
-            Self::NotATrace => formatter.write_str("it is not a streamsan trace (it does not start with SSTRACE)"),
+            Self::Empty => {
+                formatter.write_str("the file is empty; was the recorded program stopped before it began?")
+            }
+            Self::NotATrace => {
+                formatter.write_str("it is not a streamsan trace (it does not start with SSTRACE)")
+            }
             Self::Version { found } if *found > VERSION => write!(
                 formatter,
                 "it has version {found} of the format and this build reads up to {VERSION}; use a newer streamsan"

@@ -31,7 +31,7 @@ pub const CHUNK_HEADER: usize = size_of::<ChunkHeader>();
 pub const FIRST_CHUNK: usize = PAGE;
 
 /// Bytes of other chunks, header included, unless one group of records or one entry needs more.
-pub const CHUNK: usize = 64 * 1024;
+pub const CHUNK: usize = 256 * 1024;
 
 /// The start of the header page; the rest of the page is zero.
 #[repr(C)]
@@ -132,7 +132,16 @@ impl ChunkHeader {
     /// The header of an empty chunk.
     pub fn new(kind: ChunkKind, thread: u32, length: u64, after_number: u64) -> Self {
         let kind = kind as u32;
-        Self { magic: CHUNK_MAGIC, kind, thread, reserved: 0, length, committed: 0, after_number, unused: [0; 3] }
+        Self {
+            magic: CHUNK_MAGIC,
+            kind,
+            thread,
+            reserved: 0,
+            length,
+            committed: 0,
+            after_number,
+            unused: [0; 3],
+        }
     }
 }
 

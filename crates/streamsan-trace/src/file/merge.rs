@@ -7,8 +7,8 @@ use bytemuck::pod_read_unaligned;
 
 use super::record::{RECORD, Record, decode, decode_access, followers};
 use crate::{
-    Access, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, SiteId, StreamId, StringId, Subject, Tables,
-    ThreadId, Trace, WaitTarget,
+    Access, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, SiteId, StreamId, StringId, Subject,
+    Tables, ThreadId, Trace, WaitTarget,
 };
 
 /// The committed records of one chunk.
@@ -21,6 +21,8 @@ pub struct Span {
     pub end: usize,
     /// All numbers in it are greater.
     pub after_number: u64,
+    /// Whether more was committed than is there.
+    pub cut: bool,
 }
 
 /// Something in the file that makes no sense.
@@ -65,6 +67,10 @@ impl Cursor {
             self.at = self.at.max(span.start);
             if self.at < span.end {
                 break;
+            }
+            if span.cut {
+                let bound = self.last_number.max(span.after_number);
+                return Peek::Damage(bound, Damage { offset: span.end, what: "the file is cut off" });
             }
             self.index += 1;
             self.at = 0;
@@ -219,7 +225,9 @@ impl Merge<'_> {
                 EventKind::EventRecord { event, stream: id } | EventKind::EventWait { event, stream: id } => {
                     cuda_event(event) && stream(id)
                 }
-                EventKind::HostWaitBegin { target: of } | EventKind::HostWait { target: of, .. } => target(of),
+                EventKind::HostWaitBegin { target: of } | EventKind::HostWait { target: of, .. } => {
+                    target(of)
+                }
                 EventKind::Op { stream: id, label, forward_site, .. } => {
                     stream(id) && string(label) && site(forward_site)
                 }

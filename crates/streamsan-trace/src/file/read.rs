@@ -158,7 +158,12 @@ fn scan(bytes: &[u8], end: u64) -> Chunks {
 }
 
 /// The chunk at `at`: what it holds, its committed bytes as far as they are there, and its length in the file.
-fn chunk_at(bytes: &[u8], at: usize, end: u64, before: u64) -> Result<(ChunkKind, Span, usize), &'static str> {
+fn chunk_at(
+    bytes: &[u8],
+    at: usize,
+    end: u64,
+    before: u64,
+) -> Result<(ChunkKind, Span, usize), &'static str> {
     let header = bytes.get(at..).and_then(|rest| rest.get(..CHUNK_HEADER)).ok_or("the file is cut off")?;
     let header: ChunkHeader = pod_read_unaligned(header);
     if header.magic != CHUNK_MAGIC {
@@ -173,11 +178,20 @@ fn chunk_at(bytes: &[u8], at: usize, end: u64, before: u64) -> Result<(ChunkKind
     if header.committed > (length - CHUNK_HEADER) as u64 {
         return Err("a chunk that holds more than its length");
     }
-    if header.after_number < before || header.thread > SMALL_ID {
+    // Each thread has a chunk.
+    let threads = u32::try_from(bytes.len() / PAGE).unwrap_or(u32::MAX).max(SMALL_ID);
+    if header.after_number < before || header.thread > threads {
         return Err("a chunk header with a field out of range");
     }
     let start = at + CHUNK_HEADER;
-    let committed = (start + header.committed as usize).min(bytes.len());
-    let span = Span { thread: header.thread, start, end: committed, after_number: header.after_number };
+    let committed = start + header.committed as usize;
+    let there = committed.min(bytes.len());
+    let span = Span {
+        thread: header.thread,
+        start,
+        end: there,
+        after_number: header.after_number,
+        cut: there < committed,
+    };
     Ok((kind, span, length))
 }

@@ -5,7 +5,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::{
     Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, GapReason, HostWaitHow,
-    MemorySpace, Observer, OpKind, OpNumber, ShapeId, SiteId, StreamId, StringId, Subject, ThreadId, WaitTarget,
+    MemorySpace, Observer, OpKind, OpNumber, ShapeId, SiteId, StreamId, StringId, Subject, ThreadId,
+    WaitTarget,
 };
 
 /// One record.
@@ -116,7 +117,7 @@ fn access_record(access: &Access) -> Record {
 pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Access], target: &mut [Record]) {
     let (tag, small, half, words) = match *kind {
         EventKind::StreamCreate { stream, device, blocking, legacy_default, priority } => {
-            let flags = u8::from(blocking) * BLOCKING | u8::from(legacy_default) * LEGACY_DEFAULT;
+            let flags = (u8::from(blocking) * BLOCKING) | (u8::from(legacy_default) * LEGACY_DEFAULT);
             (tag::STREAM_CREATE, flags, 0, [stream.0, device.0, priority.cast_unsigned(), 0])
         }
         EventKind::StreamDestroy { stream } => (tag::STREAM_DESTROY, 0, 0, [stream.0, 0, 0, 0]),
@@ -216,9 +217,10 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
         tag::FREE_REQUEST => EventKind::FreeRequest { block: BlockId(first) },
         tag::FREE_GUARD => EventKind::FreeGuard { block: BlockId(first), stream: StreamId(second) },
         tag::FREE_DONE => EventKind::FreeDone { block: BlockId(first) },
-        tag::HOST_ACCESS => {
-            EventKind::HostAccess { label: StringId(second), accesses: AccessRange { start: 0, count: fourth } }
-        }
+        tag::HOST_ACCESS => EventKind::HostAccess {
+            label: StringId(second),
+            accesses: AccessRange { start: 0, count: fourth },
+        },
         tag::ESCAPE => EventKind::Escape { block: BlockId(first), label: StringId(second) },
         tag::NAME if record.half <= 1 => EventKind::Name {
             subject: match record.small {

@@ -8,7 +8,7 @@ use std::path::Path;
 use bytemuck::{Zeroable, bytes_of, cast_slice};
 
 use super::blob::{self, Blob};
-use super::layout::{CHUNK, CHUNK_HEADER, ChunkHeader, ChunkKind, FIRST_CHUNK, FileHeader, PAGE, chunk_length};
+use super::layout::{CHUNK_HEADER, ChunkHeader, ChunkKind, FIRST_CHUNK, FileHeader, PAGE, chunk_length};
 use super::record::{RECORD, Record, encode, record_count};
 use crate::{EventKind, FrameId, Trace};
 
@@ -33,6 +33,9 @@ pub fn write_bytes(trace: &Trace) -> io::Result<Vec<u8>> {
     builder.add_events(trace)?;
     Ok(builder.finish(trace))
 }
+
+/// Bytes of chunks other than first ones: less than the recorder's, because simulated programs are short.
+pub(super) const CHUNK: usize = 64 * 1024;
 
 struct Chunk {
     kind: ChunkKind,
@@ -115,7 +118,10 @@ impl Builder {
                 EventKind::Op { accesses, .. } | EventKind::HostAccess { accesses, .. } => {
                     let known = trace.accesses(accesses);
                     if known.len() != accesses.count as usize {
-                        return Err(invalid(format!("event {} has accesses outside the trace", event.number)));
+                        return Err(invalid(format!(
+                            "event {} has accesses outside the trace",
+                            event.number
+                        )));
                     }
                     known
                 }
@@ -149,7 +155,8 @@ impl Builder {
         bytes.extend_from_slice(bytes_of(&header));
         bytes.resize(PAGE, 0);
         for chunk in &self.chunks {
-            let mut header = ChunkHeader::new(chunk.kind, chunk.thread, chunk.length as u64, chunk.after_number);
+            let mut header =
+                ChunkHeader::new(chunk.kind, chunk.thread, chunk.length as u64, chunk.after_number);
             header.committed = chunk.payload.len() as u64;
             let next = bytes.len() + chunk.length;
             bytes.extend_from_slice(bytes_of(&header));

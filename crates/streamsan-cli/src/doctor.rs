@@ -1,0 +1,89 @@
+//! `streamsan doctor`: what can be recorded here.
+
+use crate::fault::Fault;
+use crate::run::installation::Installation;
+use crate::run::python::Python;
+use crate::{ExitStatus, TOOL, output};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+/// Asks the device library for the version of its table; in a process of its own, as it takes over CUDA.
+const TABLE_VERSION: &str = "\
+import ctypes, sys
+table = ctypes.CDLL(sys.argv[1]).streamsan_table
+table.restype = ctypes.POINTER(ctypes.c_uint32)
+print(table()[0])";
+
+pub(crate) fn doctor() -> i32 {
+    let mut obstacles: Vec<Fault> = Vec::new();
+    let mut row = |name: &str, what: &str, fault: Option<Fault>| {
+        let mark = if fault.is_some() { "  <- see below" } else { "" };
+        output::print(&format!("  {name:<15} {what}{mark}\n"));
+        obstacles.extend(fault);
+    };
+    output::print(&format!("{TOOL}\n"));
+    match Python::find() {
+        Err(fault) => row("Python", "not found", Some(fault)),
+        Ok(python) => {
+            let libc = Some(python.fact("libc")).filter(|libc| !libc.is_empty()).unwrap_or("no glibc");
+            let platform = format!("{} {}, {libc}", python.fact("system"), python.fact("machine"));
+            row("platform", &platform, python.can_record().err());
+            row("Python", &format!("{} ({})", python.fact("python"), python.fact("executable")), None);
+            row("torch", &torch(&python), python.has_suitable_torch().err());
+            match Installation::find(&python) {
+                Err(fault) => row("device library", "not found", Some(fault)),
+                Ok(installation) => {
+                    let library = installation.device_library();
+                    let (text, fault) = library_version(python.executable(), &library);
+                    row("device library", &text, fault);
+                    row("package", &installation.package().display().to_string(), None);
+                }
+            }
+        }
+    }
+    row("GPU", &gpu(), None);
+    for obstacle in &obstacles {
+        output::print(&format!("\n{obstacle}\n"));
+    }
+    if obstacles.is_empty() {
+        output::print("\n`streamsan run` works here, on the virtual device.\n");
+        return ExitStatus::Clean.code();
+    }
+    output::print("\n`streamsan run` does not work here yet; `streamsan check` and `streamsan demo` do.\n");
+    ExitStatus::Usage.code()
+}
+
+fn torch(python: &Python) -> String {
+    match (python.fact("torch_folder"), python.fact("torch"), python.fact("torch_cuda")) {
+        ("", _, _) => "not installed".to_owned(),
+        (_, version, "") => format!("{version} (without CUDA)"),
+        (_, version, cuda) => format!("{version} (CUDA {cuda})"),
+    }
+}
+
+fn library_version(python: &OsStr, library: &Path) -> (String, Option<Fault>) {
+    let shown = library.display().to_string();
+    let answer = Command::new(python).args(["-c", TABLE_VERSION]).arg(library).output();
+    let version = answer.as_ref().ok().filter(|answer| answer.status.success()).map(|answer| {
+        let version = String::from_utf8_lossy(&answer.stdout);
+        version.trim().to_owned()
+    });
+    if let Some(version) = version {
+        return (format!("{shown} (interface {version})"), None);
+    }
+    let said = answer.map(|answer| String::from_utf8_lossy(&answer.stderr).into_owned()).unwrap_or_default();
+    let last = said.lines().last().unwrap_or("it said nothing");
+    let fault = Fault::new(format!("the device library {shown} cannot be loaded: {last}"))
+        .help("install streamsan again: pip install --force-reinstall streamsan");
+    (shown, Some(fault))
+}
+
+fn gpu() -> String {
+    let count = std::fs::read_dir("/proc/driver/nvidia/gpus").map_or(0, Iterator::count);
+    match count {
+        0 => "none; none is needed for the virtual device".to_owned(),
+        1 => "1; not used in this version".to_owned(),
+        count => format!("{count}; not used in this version"),
+    }
+}

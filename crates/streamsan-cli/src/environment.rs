@@ -1,0 +1,22 @@
+//! The names of all environment variables that the command reads or sets.
+
+/// The interpreter that runs streamsan; set by the console script.
+pub(crate) const PYTHON: &str = "STREAMSAN_PYTHON";
+
+/// The folder of the Python package; set by the console script.
+pub(crate) const PACKAGE: &str = "STREAMSAN_PACKAGE";
+
+/// The trace to write; read by the recorder.
+pub(crate) const TRACE: &str = "STREAMSAN_TRACE";
+
+/// What the preloaded library is for; read by it.
+pub(crate) const DEVICE: &str = "STREAMSAN_DEVICE";
+
+/// Bytes of memory of each virtual device; read by the device library.
+pub(crate) const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
+
+/// How many virtual devices; read by the device library.
+pub(crate) const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";
+
+/// Set by a recorder for its children; must not be inherited from a program around us.
+pub(crate) const PROCESS: &str = "STREAMSAN_PROCESS";

@@ -1,0 +1,64 @@
+//! Reading traces, checking them, and giving the report crate its sources.
+
+use crate::TOOL;
+use crate::fault::Fault;
+use std::path::{Path, PathBuf};
+use streamsan_check::{Config, Report};
+use streamsan_report::{Checked, Format, Options, Sources};
+use streamsan_trace::Trace;
+
+/// A trace that was read and checked.
+pub(crate) struct Judged {
+    pub(crate) file: String,
+    pub(crate) trace: Trace,
+    pub(crate) report: Report,
+}
+
+impl Judged {
+    /// Reads and checks one trace.
+    pub(crate) fn read(path: &Path, config: &Config) -> Result<Self, Fault> {
+        let trace = read(path)?;
+        let report = streamsan_check::check(&trace, config);
+        Ok(Self { file: path.display().to_string(), trace, report })
+    }
+
+    fn checked(&self) -> Checked<'_> {
+        Checked { file: &self.file, trace: &self.trace, report: &self.report }
+    }
+}
+
+/// Reads a trace.
+pub(crate) fn read(path: &Path) -> Result<Trace, Fault> {
+    streamsan_trace::file::read(path)
+        .map_err(|error| Fault::new(format!("cannot read {}: {error}", path.display())))
+}
+
+/// The report as text.
+pub(crate) fn render(judged: &[Judged], format: Format, color: bool) -> String {
+    let checked: Vec<_> = judged.iter().map(Judged::checked).collect();
+    let files = Files { directories: judged.iter().map(|one| one.trace.header.directory.clone()).collect() };
+    streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL })
+}
+
+/// Source files on this machine; relative paths are tried from where the program ran.
+struct Files {
+    directories: Vec<String>,
+}
+
+impl Sources for Files {
+    fn text(&self, path: &str) -> Option<String> {
+        // `<string>`, `<frozen importlib>` and the like are no files.
+        if path.starts_with('<') {
+            return None;
+        }
+        let below = self.directories.iter().map(|directory| Path::new(directory).join(path));
+        let candidates = below.chain([PathBuf::from(path)]);
+        // One byte that is not UTF-8 must not hide the line.
+        candidates.filter(|path| path.is_file()).find_map(|path| std::fs::read(path).ok()).map(|bytes| {
+            match String::from_utf8(bytes) {
+                Ok(text) => text,
+                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            }
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! `streamsan run`: start a program under the recorder, wait, check.
+
+mod child;
+pub(crate) mod installation;
+pub(crate) mod python;
+mod target;
+mod verdict;
+
+use crate::ExitStatus;
+use crate::arguments::{Device, RunArguments};
+use crate::check::refuse_to_overwrite;
+use crate::environment as variables;
+use crate::fault::Fault;
+use crate::output::say;
+use installation::Installation;
+use python::Python;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use streamsan_report::ColorChoice;
+use target::Target;
+
+/// Runs and checks. `all` is the whole command line.
+pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice) -> Result<i32, Fault> {
+    if arguments.device == Device::Cuda {
+        return Err(Fault::new("recording on a GPU comes in a later version of streamsan")
+            .help("--device virtual records the same program without a GPU"));
+    }
+    let target = Target::new(arguments, all)?;
+    let python = Python::find()?;
+    python.can_record()?;
+    if target.needs_torch() {
+        python.has_suitable_torch()?;
+    }
+    let installation = Installation::find(&python)?;
+    let trace = arguments.trace.clone().unwrap_or_else(|| target.default_trace());
+    refuse_to_overwrite(&trace, arguments.force)?;
+    make_room(&trace)?;
+
+    let mut command = target.command(&python);
+    prepare(&mut command, arguments, &installation, &trace)?;
+    say(&format!("recording to {} on the virtual device", trace.display()));
+    let end = child::run(command, &target.name())?;
+    let status = if arguments.no_check {
+        verdict::without_check(&trace, end)
+    } else {
+        verdict::with_check(&trace, end, arguments.error_exitcode, color)
+    };
+    Ok(status)
+}
+
+/// Makes sure that the trace can be written, and that no old one is taken for the new one.
+fn make_room(trace: &Path) -> Result<(), Fault> {
+    let cannot = |error: std::io::Error| Fault::new(format!("cannot write {}: {error}", trace.display()));
+    match std::fs::remove_file(trace) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot(error)),
+        _ => {}
+    }
+    std::fs::File::create_new(trace).map_err(cannot)?;
+    std::fs::remove_file(trace).map_err(cannot)
+}
+
+fn prepare(
+    command: &mut Command,
+    arguments: &RunArguments,
+    installation: &Installation,
+    trace: &Path,
+) -> Result<(), Fault> {
+    // The program may change its directory.
+    let trace = std::path::absolute(trace)
+        .map_err(|error| Fault::new(format!("cannot find out where {} is: {error}", trace.display())))?;
+    command
+        .env(variables::TRACE, trace)
+        .env(variables::DEVICE, "virtual")
+        .env_remove(variables::PROCESS)
+        .env("LD_PRELOAD", in_front(&installation.device_library(), "LD_PRELOAD"))
+        .env("LD_LIBRARY_PATH", in_front(&installation.virtual_libraries(), "LD_LIBRARY_PATH"))
+        .env("PYTHONPATH", in_front(&installation.startup(), "PYTHONPATH"));
+    if let Some(bytes) = arguments.device_memory {
+        command.env(variables::DEVICE_MEMORY, bytes.to_string());
+    }
+    if let Some(count) = arguments.device_count {
+        command.env(variables::DEVICE_COUNT, count.to_string());
+    }
+    Ok(())
+}
+
+/// A path before what a variable holds already.
+fn in_front(path: &Path, variable: &str) -> OsString {
+    let mut value = OsString::from(path);
+    if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {
+        value.push(OsStr::new(":"));
+        value.push(rest);
+    }
+    value
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Signaled(i32),
+}
+
+impl End {
+    /// The status that a shell would show.
+    fn code(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => 128 + signal,
+        }
+    }
+}
+
+/// A name for a trace in the current directory.
+fn trace_name(stem: &str) -> PathBuf {
+    let plain: String = stem
+        .chars()
+        .map(
+            |character| {
+                if character.is_alphanumeric() || "._-".contains(character) { character } else { '_' }
+            },
+        )
+        .collect();
+    PathBuf::from(format!("streamsan-{plain}-{}.sstrace", std::process::id()))
+}
+
+/// The status when nothing was recorded: the program's own if it failed.
+fn nothing(end: End) -> i32 {
+    if end.code() == 0 { ExitStatus::NothingCaptured.code() } else { end.code() }
+}

@@ -1,0 +1,71 @@
+//! The watched program as a child process: signals go to it, its end comes back.
+
+use super::End;
+use crate::fault::Fault;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpgrp, kill_process, waitid};
+use rustix::termios::tcgetpgrp;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const FORWARDED: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Starts the command and waits for its end, passing on the signals that ask us to stop.
+pub(super) fn run(mut command: Command, name: &str) -> Result<End, Fault> {
+    // Taken over before the start: a signal in between must not leave a program without its parent.
+    let mut signals =
+        Signals::new(FORWARDED).map_err(|error| Fault::new(format!("cannot watch for signals: {error}")))?;
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in FORWARDED {
+        // After the end of the program Ctrl-C means us.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ended))
+            .map_err(|error| Fault::new(format!("cannot watch for signals: {error}")))?;
+    }
+    let mut child = command.spawn().map_err(|error| Fault::new(format!("cannot start {name}: {error}")))?;
+    // Emptied before the process is reaped, so that its number is not used again while we may send to it.
+    let target = Arc::new(Mutex::new(Pid::from_raw(child.id().cast_signed())));
+    let (handle, receiver) = (signals.handle(), Arc::clone(&target));
+    let forwarder = std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let target = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(process) = *target
+                && let Some(signal) = to_forward(signal)
+            {
+                let _ = kill_process(process, signal);
+            }
+        }
+    });
+    if let Some(process) = Pid::from_raw(child.id().cast_signed()) {
+        // Leaves the process to be reaped below.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(process), options) {}
+    }
+    *target.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    let status = child.wait().map_err(|error| Fault::new(format!("cannot wait for {name}: {error}")))?;
+    ended.store(true, Ordering::SeqCst);
+    handle.close();
+    let _ = forwarder.join();
+    Ok(match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, signal) => End::Signaled(signal.unwrap_or(0)),
+    })
+}
+
+/// What to pass on. Ctrl-C at a terminal reaches the program by itself; twice would break its clean-up.
+fn to_forward(signal: i32) -> Option<Signal> {
+    match signal {
+        SIGINT if in_foreground() => None,
+        SIGINT => Some(Signal::INT),
+        SIGHUP => Some(Signal::HUP),
+        _ => Some(Signal::TERM),
+    }
+}
+
+/// Whether we and the program get what is typed at the terminal.
+fn in_foreground() -> bool {
+    std::fs::File::open("/dev/tty")
+        .is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
+}

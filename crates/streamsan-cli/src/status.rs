@@ -1,0 +1,66 @@
+//! What the exit status says.
+
+/// The exit statuses of streamsan itself. `run` otherwise keeps the program's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// No errors were found.
+    Clean,
+    /// `check`: errors were found.
+    Errors,
+    /// Wrong usage, an unreadable trace, or a bug in streamsan.
+    Usage,
+    /// Nothing was recorded, so there was nothing to check.
+    NothingCaptured,
+    /// `run`: the program exited 0 and errors were found. 66 unless `--error-exitcode` says otherwise.
+    ErrorsInRun,
+}
+
+impl ExitStatus {
+    /// The number.
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Clean => 0,
+            Self::Errors => 1,
+            Self::Usage => 2,
+            Self::NothingCaptured => 4,
+            Self::ErrorsInRun => 66,
+        }
+    }
+}
+
+/// The table in `streamsan check --help`.
+pub(crate) const CHECK_HELP: &str = "\
+Exit status:
+   0  no errors
+   1  errors found, or warnings with --error-on-warning; 0 with --exit-zero
+   2  wrong usage, a trace that cannot be read, or a bug in streamsan
+   4  the trace holds no operation: there was nothing to check";
+
+/// The table in `streamsan run --help`.
+pub(crate) const RUN_HELP: &str = "\
+Exit status:
+   0  the program exited 0 and there are no errors
+  66  the program exited 0 and there are errors (--error-exitcode)
+   N  the program exited N, which is kept; 128 + N if signal N ended it
+   2  wrong usage, or the program cannot be recorded here; it was not started
+   4  the program exited 0 and nothing was recorded
+
+Options of streamsan come before SCRIPT, -m or --; all that follows belongs to the program.";
+
+#[cfg(test)]
+mod tests {
+    use super::{CHECK_HELP, ExitStatus, RUN_HELP};
+
+    #[test]
+    fn help_names_every_status() {
+        for status in [ExitStatus::Clean, ExitStatus::Errors, ExitStatus::Usage, ExitStatus::NothingCaptured]
+        {
+            assert!(CHECK_HELP.contains(&format!("\n{:>4}  ", status.code())), "{status:?}");
+        }
+        for status in
+            [ExitStatus::Clean, ExitStatus::ErrorsInRun, ExitStatus::Usage, ExitStatus::NothingCaptured]
+        {
+            assert!(RUN_HELP.contains(&format!("\n{:>4}  ", status.code())), "{status:?}");
+        }
+    }
+}

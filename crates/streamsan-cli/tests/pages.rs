@@ -1,0 +1,95 @@
+//! Commands that print: help, rules, limits, demo, doctor, dump; and `docs/cli.md`, which is made from them.
+
+mod support;
+
+use insta::assert_snapshot;
+use std::fmt::Write as _;
+use support::{BAD, Workplace};
+
+#[test]
+fn demo_finds_one_error_and_then_none() {
+    let said = Workplace::new().run("demo");
+    assert_eq!((said.code, said.stderr.as_str()), (0, ""));
+    assert_snapshot!(said.stdout);
+}
+
+#[test]
+fn explains() {
+    let workplace = Workplace::new();
+    for topic in ["SS101", "ss101", "unordered-read-after-write"] {
+        let said = workplace.run(&format!("explain {topic}"));
+        assert_eq!(said.code, 0);
+        assert!(said.stdout.contains("## What it finds"), "{}", said.stdout);
+    }
+    let rules = workplace.run("explain rules").stdout;
+    assert!(rules.contains("SS403  self-wait                    warning  "), "{rules}");
+    assert!(workplace.run("explain limits").stdout.starts_with("# What streamsan does not see\n"));
+    workplace.refuses(
+        "explain SS777",
+        "error: there is no rule SS777\nhelp: `streamsan explain rules` lists them",
+    );
+}
+
+#[test]
+fn doctor_names_every_obstacle() {
+    let workplace = Workplace::new();
+    workplace.fact("torch_cuda=13.0", "torch_cuda=");
+    std::fs::remove_file(workplace.path("package/_startup/sitecustomize.py")).unwrap();
+    let said = workplace.run("doctor");
+    assert_eq!((said.code, said.stderr.as_str()), (2, ""));
+    for expected in [
+        "  torch           2.11.0+cu130 (without CUDA)  <- see below\n",
+        "error: torch 2.11.0+cu130 in Python 3.11.2 (/usr/bin/python3) is a CPU-only build\n",
+        "error: this installation of streamsan is incomplete: there is no DIR/package/_startup/sitecustomize.py\n",
+        "\n`streamsan run` does not work here yet; `streamsan check` and `streamsan demo` do.\n",
+    ] {
+        assert!(said.stdout.contains(expected), "{}", said.stdout);
+    }
+}
+
+#[test]
+fn dump_has_a_line_for_each_event() {
+    let workplace = Workplace::new();
+    workplace.trace("run.sstrace", BAD);
+    let said = workplace.run("dump run.sstrace");
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert_snapshot!(said.stdout);
+}
+
+#[test]
+fn sim_judges_and_checks() {
+    let workplace = Workplace::new();
+    workplace.write("program.md", format!("# Upload\n\n```sim\n{BAD}```\n"));
+    let said = workplace.run("sim program.md");
+    assert!(said.stdout.contains("1 pair of conflicting operations"), "{}{}", said.stdout, said.stderr);
+    assert!(workplace.run("sim --check program.md").stdout.contains("error[SS101]"));
+    workplace
+        .refuses("sim missing.md", "error: cannot read missing.md: No such file or directory (os error 2)");
+}
+
+#[test]
+fn version() {
+    let said = Workplace::new().run("--version");
+    assert_eq!((said.code, said.stdout), (0, format!("streamsan {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+/// `docs/cli.md` is what `--help` says. Rewritten by `STREAMSAN_BLESS=1 cargo test -p streamsan-cli`.
+#[test]
+fn page_of_the_command_line_is_current() {
+    let workplace = Workplace::new();
+    let mut page = include_str!("support/cli.md").to_owned();
+    for command in ["", "run", "check", "explain", "demo", "doctor"] {
+        let said = workplace.run(format!("{command} --help").trim());
+        assert_eq!(said.code, 0);
+        let title = format!("streamsan {command}");
+        let _ = write!(page, "\n## {}\n\n```text\n{}\n```\n", title.trim(), said.stdout.trim_end());
+    }
+    // Trailing blanks are clap's.
+    let page: String = page.lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    if std::env::var_os("STREAMSAN_BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let current = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(current == page, "docs/cli.md is old: STREAMSAN_BLESS=1 cargo test -p streamsan-cli");
+}

@@ -1,0 +1,189 @@
+//! What runtime calls of a thread are attributed to: call stack, forward stack, label.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use streamsan_record::table::RawAccess;
+use streamsan_trace::{AccessMode, OpKind};
+
+use crate::stack::{Frames, Stack, intern_site};
+use crate::table::{intern_text, table};
+
+/// One call of the autograd engine by user code.
+pub struct BackwardCall {
+    /// Frames of the call, innermost first.
+    pub frames: Vec<u32>,
+    /// The same as an interned stack.
+    pub site: u32,
+    /// The thread that made the call, on which the forward operations ran.
+    pub caller: u64,
+    active: AtomicBool,
+}
+
+/// Calls of the engine in progress, in order of their start.
+static BACKWARD_CALLS: Mutex<Vec<Arc<BackwardCall>>> = Mutex::new(Vec::new());
+
+impl BackwardCall {
+    /// Registers a call made here and now.
+    pub fn enter(frames: &Frames) -> Arc<Self> {
+        let call = Arc::new(Self {
+            site: intern_site(&frames.ids),
+            frames: frames.ids.clone(),
+            caller: thread_number(),
+            active: AtomicBool::new(true),
+        });
+        BACKWARD_CALLS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&call));
+        call
+    }
+
+    /// The call has returned.
+    pub fn leave(self: &Arc<Self>) {
+        self.active.store(false, Ordering::Relaxed);
+        BACKWARD_CALLS.lock().unwrap_or_else(PoisonError::into_inner).retain(|call| !Arc::ptr_eq(call, self));
+    }
+
+    fn last() -> Option<Arc<Self>> {
+        BACKWARD_CALLS.lock().unwrap_or_else(PoisonError::into_inner).last().cloned()
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Context {
+    site: u32,
+    forward_site: u32,
+    label: u32,
+    block_name: u32,
+}
+
+static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static THREAD: u64 = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
+    static CURRENT: Cell<Context> = const { Cell::new(Context { site: 0, forward_site: 0, label: 0, block_name: 0 }) };
+    static OUTER: RefCell<Vec<Context>> = const { RefCell::new(Vec::new()) };
+    static SERVES: RefCell<Option<Arc<BackwardCall>>> = const { RefCell::new(None) };
+}
+
+/// A number for the calling thread, never used again.
+pub fn thread_number() -> u64 {
+    THREAD.with(|number| *number)
+}
+
+/// Says that the calling thread is one of the engine's and works for this call.
+pub fn serve(call: &Arc<BackwardCall>) {
+    SERVES.with_borrow_mut(|served| {
+        if !served.as_ref().is_some_and(|known| Arc::ptr_eq(known, call)) {
+            *served = Some(Arc::clone(call));
+        }
+    });
+}
+
+/// The call that a thread of the engine works for.
+fn served() -> Option<Arc<BackwardCall>> {
+    SERVES.with_borrow_mut(|served| {
+        let call = served.as_ref()?;
+        if !call.active.load(Ordering::Relaxed) {
+            *served = BackwardCall::last();
+        }
+        served.clone()
+    })
+}
+
+/// The stack of this thread; on a thread of the engine, followed by that of the call it works for.
+pub fn capture(py: Python<'_>) -> Stack {
+    let mut frames = Frames::capture(py);
+    if let Some(call) = served() {
+        if frames.ids.is_empty() {
+            return Stack { site: call.site, ..Stack::default() };
+        }
+        frames.ids.extend_from_slice(&call.frames);
+    } else if frames.ids.is_empty() {
+        return Stack { site: BackwardCall::last().map_or(0, |call| call.site), ..Stack::default() };
+    }
+    frames.intern()
+}
+
+fn apply(context: Context) {
+    CURRENT.set(context);
+    if let Some(table) = table() {
+        // SAFETY: the table's functions may be called from any thread.
+        unsafe { (table.set_context)(context.site, context.forward_site, context.label) }
+    }
+}
+
+/// Enters a call: what the runtime does until [`leave`] belongs to it.
+pub fn enter(stack: Stack, forward_site: u32, label: u32) {
+    OUTER.with_borrow_mut(|outer| outer.push(CURRENT.get()));
+    apply(Context { site: stack.site, forward_site, label, block_name: stack.block_name });
+}
+
+/// Leaves the call entered last.
+pub fn leave() {
+    let outer = OUTER.with_borrow_mut(Vec::pop).unwrap_or_default();
+    if OUTER.with_borrow(Vec::is_empty) {
+        let site = SERVES.with_borrow(|served| served.as_ref().map_or(0, |call| call.site));
+        apply(Context { site, ..Context::default() });
+    } else {
+        apply(outer);
+    }
+}
+
+/// Name for a block that is allocated in the call entered last, or 0.
+pub fn block_name() -> u32 {
+    CURRENT.get().block_name
+}
+
+/// Gives a callback its place: that of the call it comes from, or else the stack. Returns the name for a
+/// block that is allocated there, or 0.
+pub fn locate_callback(py: Python<'_>) -> u32 {
+    if OUTER.with_borrow(Vec::is_empty) {
+        let stack = capture(py);
+        apply(Context { site: stack.site, block_name: stack.block_name, ..Context::default() });
+    }
+    CURRENT.get().block_name
+}
+
+/// Enters a call made here: runtime calls until `clear_context` have this stack, and this label if given.
+#[pyfunction]
+#[pyo3(signature = (label=None))]
+pub fn mark(py: Python<'_>, label: Option<&str>) {
+    enter(capture(py), 0, label.map_or(0, intern_text));
+}
+
+/// Leaves the call entered by `mark`.
+#[pyfunction]
+pub fn clear_context() {
+    leave();
+}
+
+/// Names a stream made here after the variable that it is assigned to, if it is.
+#[pyfunction]
+pub fn name_stream_here(py: Python<'_>, stream: u64, device: u32) {
+    let name = capture(py).value_name;
+    if let (Some(table), true) = (table(), name != 0) {
+        // SAFETY: the table's functions may be called from any thread.
+        unsafe { (table.name_stream)(stream, device, name, 0) }
+    }
+}
+
+/// Records a kernel without accesses, with the context of `mark`.
+#[pyfunction]
+pub fn record_launch(stream: u64, device: u32) {
+    if let Some(table) = table() {
+        // SAFETY: no accesses are given.
+        unsafe { (table.operation)(stream, device, OpKind::Kernel as u32, 0, std::ptr::null(), 0) }
+    }
+}
+
+/// Records that the host itself reads (or writes) `length` bytes, with the context of `mark`.
+#[pyfunction]
+pub fn record_host_access(address: u64, length: u64, writes: bool) {
+    let mode = if writes { AccessMode::Write } else { AccessMode::Read };
+    let access = RawAccess { address, length, shape: 0, mode: mode as u32, argument: 0, reserved: 0 };
+    if let Some(table) = table() {
+        // SAFETY: one access is given and lives through the call.
+        unsafe { (table.host_access)(&raw const access, 1) }
+    }
+}

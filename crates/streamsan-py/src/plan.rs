@@ -1,0 +1,142 @@
+//! What is known of an operator before it is called: which arguments it reads and writes.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::table::intern_text;
+use crate::tensor::{device_index, for_each_tensor};
+
+/// Mode of an argument whose bytes are not touched.
+pub const METADATA: u32 = u32::MAX;
+
+/// Route of operators that touch no bytes and allocate nothing.
+pub const ROUTE_VIEW: u32 = 0;
+
+/// One argument that may hold tensors.
+pub struct Input {
+    position: usize,
+    name: Py<PyString>,
+    /// `AccessMode` as a number, or [`METADATA`].
+    pub mode: u32,
+    /// The interned name.
+    pub argument: u32,
+}
+
+/// An operator's plan, made once from its schema by `streamsan.torch.plans`.
+#[pyclass(frozen, module = "streamsan._core")]
+pub struct Plan {
+    /// The interned label, such as `aten::mul`.
+    pub label: u32,
+    /// How it is executed; see `streamsan.torch.plans.Route`.
+    #[pyo3(get)]
+    pub route: u32,
+    /// `OpKind` as a number.
+    pub kind: u32,
+    /// Arguments that may hold tensors.
+    pub inputs: Vec<Input>,
+    /// For each result, whether it is new memory that the operator fills.
+    pub fills: Vec<bool>,
+    page_locks: bool,
+}
+
+#[pymethods]
+impl Plan {
+    /// `inputs` holds position, name and mode (0 read, 1 write, 2 update, -1 metadata only) of each argument
+    /// that may hold tensors; `fills` says for each result whether it is new memory that the operator fills.
+    #[new]
+    #[pyo3(signature = (label, route, kind, inputs, fills))]
+    fn new(
+        label: &str,
+        route: u32,
+        kind: u32,
+        inputs: Vec<(usize, Bound<'_, PyString>, i32)>,
+        fills: Vec<bool>,
+    ) -> PyResult<Self> {
+        let inputs = inputs
+            .into_iter()
+            .map(|(position, name, mode)| {
+                Ok(Input {
+                    position,
+                    argument: intern_text(&name.to_cow()?),
+                    name: name.unbind(),
+                    mode: u32::try_from(mode).unwrap_or(METADATA),
+                })
+            })
+            .collect::<PyResult<_>>()?;
+        let page_locks = matches!(label, "aten::_pin_memory" | "aten::pin_memory");
+        Ok(Self { label: intern_text(label), route, kind, inputs, fills, page_locks })
+    }
+}
+
+impl Plan {
+    /// Calls `action` with each tensor of the arguments.
+    pub fn for_each_input<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+        action: &mut dyn FnMut(&Input, &Bound<'py, PyAny>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let positional = args.len();
+        let has_kwargs = !kwargs.is_empty();
+        for input in &self.inputs {
+            let value = if input.position < positional {
+                Some(args.get_item(input.position)?)
+            } else if has_kwargs {
+                kwargs.get_item(&input.name)?
+            } else {
+                None
+            };
+            if let Some(value) = value {
+                for_each_tensor(&value, &mut |tensor| action(input, tensor))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the operator, run on the host, makes page-locked memory.
+    pub fn page_locks(&self, kwargs: &Bound<'_, PyDict>) -> PyResult<bool> {
+        if self.page_locks {
+            return Ok(true);
+        }
+        if kwargs.is_empty() {
+            return Ok(false);
+        }
+        match kwargs.get_item(intern!(kwargs.py(), "pin_memory"))? {
+            Some(asked) => asked.is_truthy(),
+            None => Ok(false),
+        }
+    }
+
+    /// The device on which the operator runs: that of its first device tensor, else the one it is asked to
+    /// make its result on. -1 if it runs on the host.
+    pub fn device(&self, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<i32> {
+        let mut device = -1;
+        self.for_each_input(args, kwargs, &mut |_, tensor| {
+            if device < 0 {
+                device = device_index(tensor)?;
+            }
+            Ok(())
+        })?;
+        if device >= 0 || kwargs.is_empty() {
+            return Ok(device);
+        }
+        let py = args.py();
+        let Some(asked) = kwargs.get_item(intern!(py, "device"))?.filter(|value| !value.is_none()) else {
+            return Ok(-1);
+        };
+        let asked = if asked.is_instance_of::<PyString>() {
+            py.import("torch")?.call_method1("device", (asked,))?
+        } else {
+            asked
+        };
+        let kind: String = asked.getattr(intern!(py, "type"))?.extract()?;
+        if kind != "cuda" {
+            return Ok(-1);
+        }
+        match asked.getattr(intern!(py, "index"))?.extract::<Option<i32>>()? {
+            Some(index) => Ok(index),
+            None => py.import("torch")?.getattr("cuda")?.call_method0("current_device")?.extract(),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Finding the recorder of this process, and its calls that need nothing else.
+
+use std::sync::OnceLock;
+
+use pyo3::prelude::*;
+use streamsan_record::table::{RecorderTable, TABLE_SYMBOL, TABLE_VERSION};
+
+use crate::errors::CaptureError;
+
+static TABLE: OnceLock<&'static RecorderTable> = OnceLock::new();
+
+/// The recorder's table, once [`attach`] has found it.
+pub fn table() -> Option<&'static RecorderTable> {
+    TABLE.get().copied()
+}
+
+/// Interns a string; 0 without a recorder.
+pub fn intern_text(text: &str) -> u32 {
+    // SAFETY: pointer and length are those of `text`.
+    table().map_or(0, |table| unsafe { (table.intern_string)(text.as_ptr(), text.len()) })
+}
+
+/// Finds the recorder of this process. False if the device library is not preloaded.
+///
+/// Raises `CaptureError` if the library belongs to another version of streamsan.
+#[pyfunction]
+pub fn attach() -> PyResult<bool> {
+    if table().is_some() {
+        return Ok(true);
+    }
+    // SAFETY: the symbol's name is a C string.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, TABLE_SYMBOL.as_ptr()) };
+    if symbol.is_null() {
+        return Ok(false);
+    }
+    // SAFETY: the symbol is documented to be a function of this type.
+    let get: unsafe extern "C" fn() -> *const RecorderTable = unsafe { std::mem::transmute(symbol) };
+    // SAFETY: the function takes nothing and answers null or a table that is never freed.
+    let found = unsafe { get().as_ref() };
+    let Some(found) = found else {
+        return Ok(false);
+    };
+    if found.version != TABLE_VERSION || (found.size as usize) < size_of::<RecorderTable>() {
+        return Err(CaptureError::new_err(format!(
+            "the preloaded device library has table version {}, this package needs {TABLE_VERSION}: \
+             start the program with the `streamsan` command of this installation",
+            found.version
+        )));
+    }
+    Ok(std::ptr::eq(*TABLE.get_or_init(|| found), found))
+}
+
+/// Whether this process writes a trace.
+#[pyfunction]
+pub fn recording() -> bool {
+    // SAFETY: the table's functions may be called from any thread.
+    table().is_some_and(|table| unsafe { (table.recording)() } != 0)
+}
+
+/// Interns a string and returns its id; 0 without a recorder.
+#[pyfunction]
+pub fn intern(text: &str) -> u32 {
+    intern_text(text)
+}
+
+/// How many operations were recorded so far.
+#[pyfunction]
+pub fn operations_recorded() -> u64 {
+    // SAFETY: as above.
+    table().map_or(0, |table| unsafe { (table.operations_recorded)() })
+}
+
+/// Closes the trace: nothing is recorded after.
+#[pyfunction]
+pub fn close() {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.close)() }
+    }
+}
+
+/// Sets a text of the trace's header: 0 command, 1 directory, 2 versions.
+#[pyfunction]
+pub fn set_header_text(which: u32, text: &str) {
+    if let Some(table) = table() {
+        // SAFETY: pointer and length are those of `text`.
+        unsafe { (table.set_header_text)(which, text.as_ptr(), text.len()) }
+    }
+}
+
+/// Names the stream with this raw handle.
+#[pyfunction]
+pub fn name_stream(stream: u64, device: u32, name: &str, by_user: bool) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.name_stream)(stream, device, intern_text(name), u32::from(by_user)) }
+    }
+}
+
+/// Names the block that holds this address.
+#[pyfunction]
+pub fn name_block(address: u64, name: &str, by_user: bool) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.name_block)(address, intern_text(name), u32::from(by_user)) }
+    }
+}
+
+/// Says that `expression` gives this stream in the frame with this id.
+#[pyfunction]
+pub fn visible_stream(frame: u32, stream: u64, device: u32, expression: &str) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.visible_stream)(frame, stream, device, intern_text(expression)) }
+    }
+}
+
+/// Records a wait on an event that was never recorded.
+#[pyfunction]
+pub fn unrecorded_wait(object: u64, stream: u64, device: u32) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.unrecorded_wait)(object, stream, device) }
+    }
+}
+
+/// Records that something could not be seen; `reason` is a `GapReason` as a number.
+#[pyfunction]
+pub fn gap(reason: u32, detail: &str) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.gap)(reason, intern_text(detail)) }
+    }
+}

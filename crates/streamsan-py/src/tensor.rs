@@ -1,0 +1,123 @@
+//! Which bytes a tensor covers.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use streamsan_record::table::RawAccess;
+use streamsan_trace::Shape;
+
+use crate::table::table;
+use crate::torch_functions::is_tensor;
+
+/// Calls `action` for the tensor, or for each of a list or tuple of them.
+pub fn for_each_tensor<'py>(
+    value: &Bound<'py, PyAny>,
+    action: &mut dyn FnMut(&Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyResult<()> {
+    if value.is_none() {
+        return Ok(());
+    }
+    if is_tensor(value)? {
+        return action(value);
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        for item in list.iter() {
+            for_each_tensor(&item, action)?;
+        }
+    } else if let Ok(tuple) = value.cast::<PyTuple>() {
+        for item in tuple.iter() {
+            for_each_tensor(&item, action)?;
+        }
+    }
+    Ok(())
+}
+
+/// Index of the tensor's device, or -1 if it lies in host memory.
+pub fn device_index(tensor: &Bound<'_, PyAny>) -> PyResult<i32> {
+    tensor.call_method0(intern!(tensor.py(), "get_device"))?.extract()
+}
+
+/// Address of the tensor's first element.
+pub fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
+    tensor.call_method0(intern!(tensor.py(), "data_ptr"))?.extract()
+}
+
+/// The bytes of a tensor as an access; `None` if it has none.
+pub fn access(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32) -> PyResult<Option<RawAccess>> {
+    let py = tensor.py();
+    let mut access = RawAccess { address: address(tensor)?, length: 0, shape: 0, mode, argument, reserved: 0 };
+    if tensor.call_method0(intern!(py, "is_contiguous"))?.is_truthy()? {
+        access.length = tensor.getattr(intern!(py, "nbytes"))?.extract()?;
+        return Ok((access.length > 0).then_some(access));
+    }
+    let sizes: Vec<u64> = tensor.getattr(intern!(py, "shape"))?.extract()?;
+    let strides: Vec<i64> = tensor.call_method0(intern!(py, "stride"))?.extract()?;
+    let element: u64 = tensor.getattr(intern!(py, "itemsize"))?.extract()?;
+    let Some((shape, lowest)) = Shape::from_tensor(&sizes, &strides, element) else {
+        return Ok(None);
+    };
+    access.address = access.address.wrapping_add_signed(lowest);
+    access.length = shape.length();
+    access.shape = intern_shape(shape);
+    Ok(Some(access))
+}
+
+static SHAPES: OnceLock<Mutex<HashMap<Shape, u32>>> = OnceLock::new();
+
+fn intern_shape(shape: Shape) -> u32 {
+    if shape.is_contiguous() {
+        return 0;
+    }
+    let mut shapes = SHAPES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(&id) = shapes.get(&shape) {
+        return id;
+    }
+    let pairs: Vec<u64> = shape.dimensions.iter().flat_map(|step| [step.size, step.stride]).collect();
+    // SAFETY: `pairs` holds two numbers for each of the dimensions.
+    let id = table().map_or(0, |table| unsafe {
+        (table.intern_shape)(shape.run, pairs.as_ptr(), shape.dimensions.len())
+    });
+    if shapes.len() >= 1 << 18 {
+        shapes.clear();
+    }
+    shapes.insert(shape, id);
+    id
+}
+
+/// Blocks handed out whose size no storage has told yet.
+static UNSIZED: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
+
+fn with_unsized<R>(action: impl FnOnce(&mut HashSet<u64>) -> R) -> R {
+    action(&mut UNSIZED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A block was handed out at this address.
+pub fn expect_size(address: u64) {
+    with_unsized(|blocks| blocks.insert(address));
+}
+
+/// The block at this address was given back.
+pub fn forget_size(address: u64) {
+    with_unsized(|blocks| blocks.remove(&address));
+}
+
+/// Tells the recorder the size of the tensor's block, if it is not known yet.
+pub fn tell_size(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    if with_unsized(|blocks| blocks.is_empty()) {
+        return Ok(());
+    }
+    let py = tensor.py();
+    let storage = tensor.call_method0(intern!(py, "untyped_storage"))?;
+    let start = address(&storage)?;
+    if with_unsized(|blocks| blocks.remove(&start)) {
+        let size: u64 = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
+        if let Some(table) = table() {
+            // SAFETY: the table's functions may be called from any thread.
+            unsafe { (table.block_size)(start, size) }
+        }
+    }
+    Ok(())
+}

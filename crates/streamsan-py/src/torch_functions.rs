@@ -1,0 +1,53 @@
+//! Functions of torch that the hot path calls, looked up once.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+struct Functions {
+    current_raw_stream: Py<PyAny>,
+    current_autograd_node: Py<PyAny>,
+    sequence_number: Py<PyAny>,
+    tensor_base: Py<PyType>,
+}
+
+static FUNCTIONS: PyOnceLock<Functions> = PyOnceLock::new();
+
+fn functions(py: Python<'_>) -> PyResult<&Functions> {
+    FUNCTIONS.get_or_try_init(py, || {
+        let native = py.import("torch")?.getattr("_C")?;
+        Ok(Functions {
+            current_raw_stream: native.getattr("_cuda_getCurrentRawStream")?.unbind(),
+            current_autograd_node: native.getattr("_current_autograd_node")?.unbind(),
+            sequence_number: native.getattr("_autograd")?.getattr("_get_sequence_nr")?.unbind(),
+            tensor_base: native.getattr("TensorBase")?.cast_into::<PyType>()?.unbind(),
+        })
+    })
+}
+
+/// Raw handle of the current stream of a device.
+pub fn current_raw_stream(py: Python<'_>, device: u32) -> PyResult<u64> {
+    functions(py)?.current_raw_stream.bind(py).call1((device,))?.extract()
+}
+
+/// Sequence number of the node that the engine runs on this thread, if it runs one.
+pub fn running_node(py: Python<'_>) -> PyResult<Option<u64>> {
+    let node = functions(py)?.current_autograd_node.bind(py).call0()?;
+    if node.is_none() {
+        return Ok(None);
+    }
+    node.call_method0(intern!(py, "_sequence_nr"))?.extract().map(Some)
+}
+
+/// The sequence number that the next node made on this thread will get.
+pub fn next_sequence_number(py: Python<'_>) -> PyResult<u64> {
+    functions(py)?.sequence_number.bind(py).call0()?.extract()
+}
+
+/// Whether the object is a tensor.
+pub fn is_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let base = functions(object.py())?.tensor_base.as_ptr();
+    // SAFETY: both are type objects, and the interpreter is attached.
+    Ok(unsafe { pyo3::ffi::PyType_IsSubtype(pyo3::ffi::Py_TYPE(object.as_ptr()), base.cast()) } != 0)
+}

@@ -1,0 +1,62 @@
+//! Text of any kind gives a program or an error with a line, never a panic.
+
+use streamsan_sim::{describe, parse_file, random};
+
+#[test]
+fn damaged_programs_give_errors() {
+    let mut random_bytes = fastrand::Rng::with_seed(11);
+    let pieces = [
+        "[",
+        "]",
+        "..",
+        "#",
+        ":",
+        "```",
+        "\n",
+        ",",
+        ";",
+        "->",
+        "(1)",
+        "step 8 run 4",
+        "18446744073709551615",
+        "0",
+        "é",
+        "host",
+        "# error: [SS101] after (1)",
+        "launch",
+        "sync",
+        "x",
+        " ",
+        "\u{0}",
+    ];
+    let (mut good, mut bad) = (0, 0);
+    for seed in 0..20_000 {
+        let mut text = format!("# A\n\n```sim\n{}```\n", random(seed));
+        for _ in 0..random_bytes.usize(1..4) {
+            let place = random_bytes.usize(..=text.len());
+            if text.is_char_boundary(place) {
+                match random_bytes.u8(..3) {
+                    0 => text.insert_str(place, pieces[random_bytes.usize(..pieces.len())]),
+                    1 if place < text.len() => drop(text.remove(place)),
+                    _ => text.truncate(place.max(10)),
+                }
+            }
+        }
+        match parse_file("a.md", &text) {
+            Ok(_) => {
+                good += 1;
+                let schedule = [random_bytes.usize(..6), random_bytes.usize(..6), usize::MAX];
+                let _ = describe("a.md", &text, None, (seed % 2 == 0).then_some(&schedule[..]));
+            }
+            Err(error) => {
+                bad += 1;
+                assert!(
+                    error.line >= 1 && error.line as usize <= text.lines().count().max(1),
+                    "{error}\n{text}"
+                );
+                assert!(!error.message.is_empty());
+            }
+        }
+    }
+    assert!(good > 500 && bad > 5000, "{good} good, {bad} bad");
+}

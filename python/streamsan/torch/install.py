@@ -1,0 +1,70 @@
+"""Puts the torch layer in place, once torch has been imported."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import torch
+
+from streamsan import _core
+from streamsan._errors import CaptureError
+from streamsan.torch.autograd import watch_backward
+from streamsan.torch.callbacks import register_callbacks
+from streamsan.torch.places import describe_place
+from streamsan.torch.streams import watch_streams
+from streamsan.torch.threads import enter_thread, watch_threads
+
+_installed = False
+
+
+def install() -> None:
+    """Installs the layer; does nothing the second time.
+
+    Raises:
+        CaptureError: if this torch cannot be watched.
+    """
+    global _installed
+    if _installed or not _core.attach():
+        return
+    if torch.version.cuda is None:
+        raise CaptureError(
+            f"torch {torch.__version__} is built without CUDA, so nothing of it can be watched; "
+            "install the CUDA build (the default of PyPI on Linux)"
+        )
+    _installed = True
+    _core.configure(_library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place)
+    _tell_header()
+    _keep_to_plain_kernels()
+    register_callbacks()
+    watch_streams()
+    watch_backward()
+    watch_threads()
+    mode = enter_thread()
+    # Called before the trace is closed: what the interpreter frees at its end is not watched.
+    atexit.register(mode.__exit__, None, None, None)
+
+
+def _library_folders() -> list[str]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = {os.path.realpath(sysconfig.get_path(name)) for name in names}
+    folders |= {sysconfig.get_path(name) for name in names}
+    return sorted(folders)
+
+
+def _tell_header() -> None:
+    _core.set_header_text(0, " ".join(sys.orig_argv[1:]) or "python")
+    _core.set_header_text(1, os.getcwd())
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    _core.set_header_text(2, f"torch {torch.__version__}, CUDA {torch.version.cuda}, Python {version}")
+
+
+def _keep_to_plain_kernels() -> None:
+    """Turns fused libraries off, so that composite operators come apart into ones with host kernels."""
+    torch.backends.cudnn.enabled = False
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)

@@ -1,0 +1,64 @@
+"""Names from code: what a statement assigns its value to."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+
+_LARGEST_FILE = 20_000
+
+
+@functools.lru_cache(maxsize=256)
+def _assignments(file: str) -> dict[tuple[int, int], list[tuple[ast.expr, str]]]:
+    """Returns the assigned values of a file with their targets, by the lines on which they lie."""
+    lines = linecache.getlines(file)
+    if not lines or len(lines) > _LARGEST_FILE:
+        return {}
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[tuple[int, int], list[tuple[ast.expr, str]]] = {}
+    for node in ast.walk(tree):
+        for target, value in _pairs(node):
+            name = target_name(target)
+            if name is not None:
+                found.setdefault((value.lineno, value.end_lineno or value.lineno), []).append((value, name))
+    return found
+
+
+def _pairs(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(node, ast.Assign):
+        target, value = node.targets[0], node.value
+        if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+            return list(zip(target.elts, value.elts, strict=False))
+        return [(target, value)]
+    if isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+        return [(node.target, node.value)]
+    if isinstance(node, ast.NamedExpr):
+        return [(node.target, node.value)]
+    return []
+
+
+def target_name(target: ast.expr) -> str | None:
+    """Returns the target as code if it is short: a name, an attribute, or an element."""
+    if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+        text = ast.unparse(target)
+        return text if len(text) <= 40 else None
+    return None
+
+
+def assigned_name(file: str, line: int, end_line: int, column: int, end_column: int) -> str | None:
+    """Returns what the value at this position is assigned to, if the whole of it is.
+
+    Columns are in bytes, from 1, the last one excluded; 0 if they are not known, and then the statement must
+    be alone on its lines.
+    """
+    values = _assignments(file).get((line, end_line), [])
+    if column == 0:
+        return values[0][1] if len(values) == 1 else None
+    for value, name in values:
+        if value.col_offset + 1 == column and (value.end_col_offset or 0) + 1 == end_column:
+            return name
+    return None

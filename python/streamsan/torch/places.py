@@ -1,0 +1,83 @@
+"""What a place in user code can name: its statement's target, and the streams in sight."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType, FunctionType, ModuleType
+
+import torch
+
+from streamsan import _core
+from streamsan.torch.names import assigned_name
+
+_LONGEST_LIST = 16
+
+
+def describe_place(
+    frame: FrameType, frame_id: int, file: str, line: int, end_line: int, column: int, end_column: int
+) -> str | None:
+    """Called once for each new position in user code.
+
+    Tells the recorder which expressions give a stream there, and returns the name that the statement gives to
+    the value of the position.
+    """
+    for expression, stream in _visible_streams(frame):
+        _core.visible_stream(frame_id, stream.cuda_stream, stream.device_index, expression)
+    return assigned_name(file, line, end_line, column, end_column)
+
+
+def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.cuda.Stream]]:
+    variables = _variables(frame)
+    hidden = {name: value for name, value in dict(frame.f_globals).items() if name not in variables}
+    for scope in (variables, hidden):
+        yield from _streams_of(scope)
+        for name, value in scope.items():
+            for attribute, stream in _streams_of(_attributes(value)):
+                yield f"{name}.{attribute}", stream
+
+
+def _attributes(value: object) -> dict[str, object]:
+    """Returns the attributes of an object of a class written in Python; empty for modules, classes, functions."""
+    if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor)):
+        return {}
+    attributes = getattr(value, "__dict__", None)
+    return dict(attributes) if type(attributes) is dict else {}
+
+
+def _streams_of(variables: Mapping[str, object]) -> Iterator[tuple[str, torch.cuda.Stream]]:
+    for name, value in variables.items():
+        if isinstance(value, torch.cuda.Stream):
+            yield name, value
+        elif type(value) in (list, tuple) and 0 < len(value) <= _LONGEST_LIST:  # type: ignore[arg-type]
+            for index, item in enumerate(value):  # type: ignore[arg-type, var-annotated]
+                if isinstance(item, torch.cuda.Stream):
+                    yield f"{name}[{index}]", item
+
+
+def _variables(frame: FrameType) -> dict[str, object]:
+    """Returns the local variables without leaving references to them behind.
+
+    Before Python 3.13 `f_locals` makes a dictionary that lives as long as the frame, which would keep tensors
+    alive that the program drops. It is emptied again; if the program has already asked for it, it is left
+    alone, and nothing is in sight.
+    """
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED or sys.version_info >= (3, 13):
+        return dict(frame.f_locals)
+    if any(_is_snapshot(item, frame) for item in gc.get_referents(frame)):
+        return {}
+    snapshot = frame.f_locals
+    variables = dict(snapshot)
+    snapshot.clear()
+    return variables
+
+
+def _is_snapshot(candidate: object, frame: FrameType) -> bool:
+    """Whether an object that a frame refers to may be its `f_locals`."""
+    if type(candidate) is not dict or candidate is frame.f_globals or not candidate:
+        return False
+    code = frame.f_code
+    names = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    return all(name in names for name in candidate)

@@ -1,0 +1,129 @@
+"""What each operator touches and how it is executed, worked out once from its schema."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import torch
+from torch._ops import OpOverload
+
+from streamsan import _core
+from streamsan.torch import op_tables, readback
+
+READ, WRITE, UPDATE, METADATA = 0, 1, 2, -1
+
+_KERNEL, _COPY_ON_DEVICE = 0, 3
+
+
+class Route(enum.IntEnum):
+    """How an operator on a device tensor is executed."""
+
+    VIEW = 0
+    """By torch itself; touches no bytes and allocates nothing."""
+    REAL = 1
+    """By torch itself; allocates, or makes runtime calls that record themselves."""
+    COPY = 2
+    """By torch itself if it crosses devices and is plain, else step by step."""
+    COMPUTE = 3
+    """On host tensors over the same bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator as the dispatch mode needs it."""
+
+    name: str
+    """Without namespace and overload."""
+    plan: _core.Plan
+    route: Route
+    results: tuple[int, ...]
+    """For each result the position of the argument that it is, or -1 if it is new."""
+    host_results: frozenset[int]
+    """Results that stay in host memory."""
+    random: bool
+    """Whether it draws random numbers."""
+    argument_names: tuple[str, ...]
+    """Names of all arguments."""
+    out_names: tuple[str, ...]
+    """Names of arguments that are replaced by the result (`out=`)."""
+    may_wait: bool
+    """Whether the host may wait for its stream."""
+
+
+class Operators(dict[object, Operator]):
+    """Operators by overload; a missing one is worked out."""
+
+    def __missing__(self, func: OpOverload) -> Operator:
+        """Works the operator out."""
+        operator = self[func] = make_operator(func)
+        return operator
+
+
+def make_operator(func: OpOverload) -> Operator:
+    """Reads the schema of an operator."""
+    schema = func._schema
+    name = schema.name.partition("::")[2]
+    route = _route(func, name)
+    inputs = [
+        (position, argument.name, _mode(name, argument))
+        for position, argument in enumerate(schema.arguments)
+        if "Tensor" in str(argument.type)
+    ]
+    results = tuple(_argument_of(schema, result) for result in schema.returns)
+    fills = [position < 0 and route in (Route.COMPUTE, Route.COPY) for position in results]
+    kind = _COPY_ON_DEVICE if name == "copy_" else _KERNEL
+    return Operator(
+        name=name,
+        plan=_core.Plan(schema.name, int(route), kind, inputs, fills),
+        route=route,
+        results=results,
+        host_results=op_tables.HOST_RESULTS.get(name, frozenset()),
+        random=torch.Tag.nondeterministic_seeded in func.tags,
+        argument_names=tuple(argument.name for argument in schema.arguments),
+        out_names=tuple(argument.name for argument in schema.arguments if argument.is_out),
+        may_wait=name in readback.ALWAYS or name in readback.INDEXED,
+    )
+
+
+def _route(func: OpOverload, name: str) -> Route:
+    if name in op_tables.VIEWS:
+        return Route.VIEW
+    if name in op_tables.REAL:
+        return Route.REAL
+    if name in op_tables.COPIES:
+        return Route.COPY
+    if _is_view(func):
+        return Route.VIEW
+    return Route.COMPUTE
+
+
+def _is_view(func: OpOverload) -> bool:
+    arguments, results = func._schema.arguments, func._schema.returns
+    if any(argument.alias_info is not None and argument.alias_info.is_write for argument in arguments):
+        return False
+    aliased = [result for result in results if result.alias_info is not None]
+    return bool(aliased) and len(aliased) == len(results)
+
+
+def _mode(name: str, argument: torch.Argument) -> int:
+    if argument.is_out:
+        return WRITE
+    if argument.alias_info is not None and argument.alias_info.is_write:
+        return WRITE if name in op_tables.OVERWRITES else UPDATE
+    if argument.name in op_tables.STATISTICS.get(name, ()):
+        return UPDATE
+    if name.endswith("_like") or name.startswith("new_"):
+        return METADATA
+    if argument.name in op_tables.METADATA_ARGUMENTS.get(name, ()):
+        return METADATA
+    return READ
+
+
+def _argument_of(schema: torch.FunctionSchema, result: torch.Argument) -> int:
+    if result.alias_info is None:
+        return -1
+    for position, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.before_set == result.alias_info.before_set:
+            return position
+    return -1

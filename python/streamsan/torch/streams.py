@@ -1,0 +1,131 @@
+"""Places of calls that are not operators: methods of streams and events, synchronizations, a few functions.
+
+Each is wrapped so that the recorder knows the Python stack of the runtime calls it makes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from streamsan import _core
+
+_STREAM_METHODS = ("wait_event", "wait_stream", "record_event", "query", "synchronize")
+_EVENT_METHODS = ("record", "query", "elapsed_time", "synchronize", "ipc_handle")
+
+
+def _located(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps a function so that its runtime calls have the caller's stack."""
+
+    @functools.wraps(function)
+    def located(*args: Any, **kwargs: Any) -> Any:
+        _core.mark()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _core.clear_context()
+
+    return located
+
+
+def _locate(owner: Any, name: str) -> None:
+    function = getattr(owner, name, None)
+    if function is not None:
+        setattr(owner, name, _located(function))
+
+
+def _watch_event_wait() -> None:
+    """Also tells of waits for an event without a record, which never reach the runtime."""
+    event: Any = torch.cuda.Event
+    wait = event.wait
+
+    @functools.wraps(wait)
+    def located(self: Any, stream: Any = None) -> None:
+        _core.mark()
+        try:
+            if not self.cuda_event:
+                waiter = stream if stream is not None else torch.cuda.current_stream()
+                _core.unrecorded_wait(id(self), waiter.cuda_stream, waiter.device_index)
+            wait(self, stream) if stream is not None else wait(self)
+        finally:
+            _core.clear_context()
+
+    event.wait = located
+
+
+def _watch_stream_creation() -> None:
+    """Gives a new stream the name of the variable it is assigned to."""
+    stream: Any = torch.cuda.Stream
+    make = stream.__new__
+
+    @functools.wraps(make)
+    def located(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        _core.mark()
+        try:
+            made = make(cls, *args, **kwargs)
+            # With an id the object is for a stream that exists: `s = torch.cuda.current_stream()`.
+            if "stream_id" not in kwargs:
+                _core.name_stream_here(made.cuda_stream, made.device_index)
+            return made
+        finally:
+            _core.clear_context()
+
+    stream.__new__ = staticmethod(located)
+
+
+def _watch_sleep() -> None:
+    """Records torch's delay kernel: a launch that touches nothing."""
+    native: Any = torch._C
+    sleep = native._cuda_sleep
+
+    @functools.wraps(sleep)
+    def located(cycles: int) -> None:
+        stream = torch.cuda.current_stream()
+        _core.mark("torch.cuda._sleep")
+        try:
+            _core.record_launch(stream.cuda_stream, stream.device_index)
+            sleep(cycles)
+        finally:
+            _core.clear_context()
+
+    native._cuda_sleep = located
+
+
+def _watch_host_reads() -> None:
+    """Records reads by the host that no operator makes."""
+    tensor: Any = torch.Tensor
+    tolist = tensor.tolist
+
+    @functools.wraps(tolist)
+    def located(self: torch.Tensor) -> Any:
+        if self.is_cuda or self.layout is not torch.strided or not self.numel():
+            return tolist(self)
+        _core.mark("Tensor.tolist")
+        try:
+            _core.record_host_access(self.data_ptr(), self.nbytes, False)
+            return tolist(self)
+        finally:
+            _core.clear_context()
+
+    tensor.tolist = located
+
+
+def watch_streams() -> None:
+    """Wraps the methods and functions."""
+    for name in _STREAM_METHODS:
+        _locate(torch.cuda.Stream, name)
+    for name in _EVENT_METHODS:
+        _locate(torch.cuda.Event, name)
+    _watch_event_wait()
+    _watch_stream_creation()
+    _watch_sleep()
+    _watch_host_reads()
+    _locate(torch.cuda, "synchronize")
+    _locate(torch.accelerator, "synchronize")
+    # These upload without an operator.
+    for name in ("tensor", "as_tensor", "asarray"):
+        _locate(torch, name)
+    _locate(torch.Tensor, "new_tensor")
