@@ -19,9 +19,9 @@ pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i3
     let config = Config { ignore: ignored(arguments) };
     let judged: Vec<Judged> =
         arguments.traces.iter().map(|path| Judged::read(path, &config)).collect::<Result<_, _>>()?;
-    output::print(&render(&judged, arguments.output_format.into(), output::colors_stdout(color)));
+    output::print(&render(&judged, arguments.output_format.into(), output::colors_stdout(color), None));
     for (path, format) in files {
-        std::fs::write(path, render(&judged, format, false))
+        std::fs::write(path, render(&judged, format, false, None))
             .map_err(|error| Fault::new(format!("cannot write {}: {error}", path.display())))?;
     }
     Ok(status(arguments, &judged).code())

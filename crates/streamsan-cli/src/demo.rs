@@ -45,6 +45,6 @@ fn show(program: &Program, color: bool) -> Result<usize, Fault> {
     }
     output::print("\n");
     let checked = Checked { file: program.name, trace: &trace, report: &report };
-    output::print(&render(Format::Full, &[checked], program, &Options { color, tool: TOOL }));
+    output::print(&render(Format::Full, &[checked], program, &Options { color, tool: TOOL, limit: None }));
     Ok(report.findings.len())
 }

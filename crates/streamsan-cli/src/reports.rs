@@ -34,10 +34,10 @@ pub(crate) fn read(path: &Path) -> Result<Trace, Fault> {
 }
 
 /// The report as text.
-pub(crate) fn render(judged: &[Judged], format: Format, color: bool) -> String {
+pub(crate) fn render(judged: &[Judged], format: Format, color: bool, limit: Option<usize>) -> String {
     let checked: Vec<_> = judged.iter().map(Judged::checked).collect();
     let files = Files { directories: judged.iter().map(|one| one.trace.header.directory.clone()).collect() };
-    streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL })
+    streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL, limit })
 }
 
 /// Source files on this machine; relative paths are tried from where the program ran.

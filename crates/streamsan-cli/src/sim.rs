@@ -35,5 +35,5 @@ fn checked(path: &str, text: &str, name: Option<&str>) -> Result<String, Fault> 
     if judged.is_empty() {
         return Err(Fault::new(format!("no such program in {path}")));
     }
-    Ok(render(&judged, Format::Full, false))
+    Ok(render(&judged, Format::Full, false, None))
 }

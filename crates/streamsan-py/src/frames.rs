@@ -88,7 +88,7 @@ impl Place {
         let (file, owner) = match settings() {
             Some(settings) => {
                 let file = settings.absolute(&name);
-                let owner = settings.owner(&file, &function);
+                let owner = settings.owner(&file);
                 (file, owner)
             }
             None => (name, Owner::User),

@@ -29,10 +29,7 @@ mod _core {
     #[pymodule_export]
     use crate::bytes::copy_bytes;
     #[pymodule_export]
-    use crate::callbacks::{
-        on_device_synchronization, on_event_record, on_event_synchronization, on_event_wait, on_memory_allocation,
-        on_memory_deallocation, on_stream_synchronization,
-    };
+    use crate::callbacks::watch_gpu_trace;
     #[pymodule_export]
     use crate::cli::main;
     #[pymodule_export]

@@ -54,13 +54,13 @@ impl Settings {
         self.directory.join(relative).to_string_lossy().into_owned()
     }
 
-    /// Whose code a function of a file is. Through `fire_callbacks` torch calls us: it is no part of the program.
-    pub fn owner(&self, file: &str, function: &str) -> Owner {
+    /// Whose code a file is.
+    pub fn owner(&self, file: &str) -> Owner {
         if file.starts_with('<') {
             let typed = ["<string>", "<stdin>", "<ipython-input"];
             return if typed.iter().any(|name| file.starts_with(name)) { Owner::User } else { Owner::Library };
         }
-        if is_below(file, &self.own) || function.ends_with("fire_callbacks") {
+        if is_below(file, &self.own) {
             return Owner::Streamsan;
         }
         let installed = ["/site-packages/", "/dist-packages/"].iter().any(|part| file.contains(part));

@@ -25,14 +25,19 @@ impl Recorder {
         let stream = self.stream(&mut thread, &mut known, stream, device);
         let state = known.events.entry(event);
         state.stream = Some(stream);
-        state.guards = None;
+        // Bound at once: another thread may see it finished before this one settles it.
+        let guarded = thread.freed.filter(|_| perhaps_allocator);
+        state.guards = guarded;
         state.maker = match caller {
             Library::C10Cuda if layer => Maker::DeviceAllocator,
             Library::TorchCuda => Maker::PinnedAllocator,
             _ => Maker::Program,
         };
+        if let Some(block) = guarded {
+            known.blocks.add_guard(block);
+        }
         drop(known);
-        let call = HeldCall::Record { handle: event, stream, perhaps_allocator };
+        let call = HeldCall::Record { handle: event, stream, perhaps_allocator, guarded };
         self.hold(&mut thread, call, layer && caller != Library::Other);
     }
 
@@ -63,12 +68,9 @@ impl Recorder {
     /// Writes what is held, for which no callback came.
     pub(crate) fn settle(&self, thread: &mut Thread) {
         let Some(held) = thread.held.take() else { return };
-        if let HeldCall::Record { handle, stream, perhaps_allocator: true } = held.call {
+        if let HeldCall::Record { stream, perhaps_allocator: true, guarded, .. } = held.call {
             // A record that neither torch nor a free accounts for orders nothing that the program can rely on.
-            if let Some(block) = thread.freed {
-                let mut known = self.known();
-                known.events.entry(handle).guards = Some(block);
-                known.blocks.add_guard(block);
+            if let Some(block) = guarded {
                 thread.put(held.number, held.site, &EventKind::FreeGuard { block, stream }, &[]);
             }
         } else {
@@ -98,8 +100,14 @@ impl Recorder {
             self.settle(thread);
             return;
         }
-        if let HeldCall::Record { perhaps_allocator: true, .. } = held.call {
-            self.known().events.entry(event).maker = Maker::Program;
+        if let HeldCall::Record { perhaps_allocator: true, guarded, .. } = held.call {
+            let mut known = self.known();
+            let state = known.events.entry(event);
+            state.maker = Maker::Program;
+            state.guards = None;
+            if let Some(block) = guarded {
+                known.blocks.finish_guard(block);
+            }
         }
         thread.held = None;
         thread.freed = None;

@@ -42,6 +42,8 @@ pub enum HeldCall {
         stream: StreamId,
         /// Whether it can be the device allocator's.
         perhaps_allocator: bool,
+        /// The freed block that it guards if it is.
+        guarded: Option<BlockId>,
     },
     /// A wait by a stream.
     Wait { handle: u64, event: EventId, stream: StreamId },

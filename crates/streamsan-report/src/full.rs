@@ -4,6 +4,7 @@ use crate::advice::Advice;
 use crate::headline::{first_label, headline, second_label};
 use crate::names::Names;
 use crate::notes::notes;
+use crate::numbers::counted;
 use crate::places::{Location, locate};
 use crate::{Checked, Options, Sources, printable};
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -18,15 +19,23 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
     let mut files = Files { sources, texts: BTreeMap::new() };
     let mut explained = BTreeSet::new();
     let mut text = String::new();
+    let mut left = options.limit.unwrap_or(usize::MAX);
     for one in checked {
-        if checked.len() > 1 && !one.report.findings.is_empty() {
-            let _ = write!(text, "{}:\n\n", one.file);
+        let findings = &one.report.findings;
+        let shown = &findings[..findings.len().min(left)];
+        left -= shown.len();
+        if checked.len() > 1 && !shown.is_empty() {
+            let _ = write!(text, "{}:\n\n", printable(one.file));
         }
         let names = Names::new(one.trace);
-        for finding in &one.report.findings {
+        for finding in shown {
             let explain = explained.insert(finding.rule);
             text.push_str(&render_finding(finding, one.trace, &names, &mut files, explain, &renderer));
             text.push_str("\n\n");
+        }
+        if shown.len() < findings.len() {
+            let more = counted((findings.len() - shown.len()) as u64, "more finding", "more findings");
+            let _ = write!(text, "{more}, not shown here: streamsan check {}\n\n", printable(one.file));
         }
     }
     text.push_str(&crate::summary(checked));

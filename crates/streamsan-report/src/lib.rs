@@ -56,6 +56,8 @@ pub struct Options<'a> {
     pub color: bool,
     /// Name and version of the tool, for JSON.
     pub tool: &'a str,
+    /// How many findings a full report shows; the others are counted. `None`: all.
+    pub limit: Option<usize>,
 }
 
 /// Writes the report of one trace or of several, such as those of several ranks.

@@ -1,20 +1,45 @@
-"""torch's own callbacks on allocations, events and synchronizations."""
+"""torch's own calls on allocations, events and synchronizations (`gpu_trace`)."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import torch
-import torch.cuda._gpu_trace as gpu_trace
 
 from streamsan import _core
+from streamsan._errors import CaptureError
+
+_HEADER = Path("include/c10/core/impl/PyInterpreter.h")
+_FUNCTION = re.compile(r"\bvirtual\s+[^;(]*?(~?\w+)\s*\(")
 
 
 def register_callbacks() -> None:
-    """Registers the native functions; torch calls them from now to the end of the process."""
+    """Has the native module called from now to the end of the process.
+
+    Raises:
+        CaptureError: if this torch is built in a way that is not known.
+    """
+    folder = Path(torch.__file__).resolve().parent
     torch._C._activate_gpu_trace()
-    gpu_trace.register_callback_for_memory_allocation(_core.on_memory_allocation)
-    gpu_trace.register_callback_for_memory_deallocation(_core.on_memory_deallocation)
-    gpu_trace.register_callback_for_event_record(_core.on_event_record)
-    gpu_trace.register_callback_for_event_wait(_core.on_event_wait)
-    gpu_trace.register_callback_for_event_synchronization(_core.on_event_synchronization)
-    gpu_trace.register_callback_for_stream_synchronization(_core.on_stream_synchronization)
-    gpu_trace.register_callback_for_device_synchronization(_core.on_device_synchronization)
+    _core.watch_gpu_trace(str(folder / "lib" / "libc10.so"), virtual_functions(folder / _HEADER))
+
+
+def virtual_functions(header: Path) -> list[str]:
+    """Returns the entries of the table of virtual functions that torch's header declares, in order."""
+    try:
+        text = header.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CaptureError(
+            f"{header}: cannot be read ({error.strerror}); streamsan needs the headers that torch's wheels bring"
+        ) from error
+    text = re.sub(r"//[^\n]*", "", text)
+    _, found, body = text.partition("struct C10_API PyInterpreterVTable")
+    body = body.partition("\n};")[0]
+    entries: list[str] = []
+    for name in _FUNCTION.findall(body):
+        # A destructor has two entries.
+        entries.extend([name, name] if name.startswith("~") else [name])
+    if not found or not entries:
+        raise CaptureError(f"{header}: the declaration of PyInterpreterVTable is not there; this torch is not known")
+    return entries

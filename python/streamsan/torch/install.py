@@ -15,6 +15,7 @@ from streamsan._errors import CaptureError
 from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
 from streamsan.torch.places import describe_place
+from streamsan.torch.printing import keep_mode_on
 from streamsan.torch.streams import watch_streams
 from streamsan.torch.threads import enter_thread, watch_threads
 
@@ -43,6 +44,7 @@ def install() -> None:
     watch_streams()
     watch_backward()
     watch_threads()
+    keep_mode_on()
     mode = enter_thread()
     # Called before the trace is closed: what the interpreter frees at its end is not watched.
     atexit.register(mode.__exit__, None, None, None)

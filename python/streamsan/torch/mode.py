@@ -55,9 +55,12 @@ class StreamMode(TorchDispatchMode):
         if not isinstance(func, OpOverload):
             return func(*args, **kwargs)
         operator = _operators[func]
+        route = operator.route
+        if route is Route.PARTS:
+            with self:
+                return func.decompose(*args, **kwargs)
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
-        route = operator.route
         if device == -1 or route is Route.VIEW:
             return func(*args, **kwargs)
         try:

@@ -27,6 +27,8 @@ class Route(enum.IntEnum):
     """By torch itself if it crosses devices and is plain, else step by step."""
     COMPUTE = 3
     """On host tensors over the same bytes."""
+    PARTS = 4
+    """By the operators that it is made of. They come here whole where autograd is off, as in inference mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ def _route(func: OpOverload, name: str) -> Route:
         return Route.REAL
     if name in op_tables.COPIES:
         return Route.COPY
+    if func._can_decompose():
+        return Route.PARTS
     if _is_view(func):
         return Route.VIEW
     return Route.COMPUTE

@@ -11,6 +11,9 @@ use streamsan_check::{Config, Level, Report};
 use streamsan_report::{ColorChoice, Format};
 use streamsan_trace::{EventKind, GapReason, Trace};
 
+/// How many findings are shown at the end of a run, where they push the program's own output away.
+const SHOWN: usize = 20;
+
 pub(super) fn with_check(trace: &Path, end: End, error_exitcode: u8, color: ColorChoice) -> i32 {
     let check = |path: &Path| Judged::read(path, &Config::default()).map_err(|fault| fault.to_string());
     let Some(judged) = recorded(trace, end, check) else { return nothing(end) };
@@ -28,7 +31,7 @@ pub(super) fn with_check(trace: &Path, end: End, error_exitcode: u8, color: Colo
         (0, _) if report.has_errors() => i32::from(error_exitcode),
         (code, _) => code,
     };
-    eprint(&format!("\n{}\n", render(&[judged], Format::Full, colors_stderr(color))));
+    eprint(&format!("\n{}\n", render(&[judged], Format::Full, colors_stderr(color), Some(SHOWN))));
     if end.code() != 0
         && let Some(call) = refused
     {

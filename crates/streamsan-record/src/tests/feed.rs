@@ -126,6 +126,22 @@ fn a_handle_guards_one_block_after_the_other() {
 }
 
 #[test]
+fn a_guard_may_be_seen_finished_by_another_thread_first() {
+    let recorded = Recorded::with_torch();
+    recorded.torch_callback(Callback::MemoryAllocation, MEMORY, 0);
+    recorded.torch_callback(Callback::MemoryDeallocation, MEMORY, 0);
+    recorded.event_recorded(EVENT, SIDE, 0, Library::C10Cuda);
+    std::thread::scope(|scope| {
+        scope.spawn(|| recorded.host_waited(WaitOn::Event(EVENT), HostWaitHow::Query, Library::C10Cuda));
+    });
+    let kinds = recorded.kinds();
+    assert_eq!(
+        kinds[3..],
+        [EventKind::FreeGuard { block: BLOCK, stream: SIDE_ID }, EventKind::FreeDone { block: BLOCK }]
+    );
+}
+
+#[test]
 fn out_of_memory_synchronizes_guards_for_the_allocator_only() {
     let recorded = Recorded::with_torch();
     recorded.torch_callback(Callback::MemoryAllocation, MEMORY, 0);
@@ -187,8 +203,10 @@ fn a_record_confirmed_right_after_a_free_is_no_guard() {
     recorded.torch_callback(Callback::MemoryDeallocation, MEMORY, 0);
     recorded.event_recorded(EVENT, SIDE, 0, Library::C10Cuda);
     recorded.torch_callback(Callback::EventRecord, EVENT, SIDE);
+    recorded.host_waited(WaitOn::Event(EVENT), HostWaitHow::Query, Library::C10Cuda);
     let kinds = recorded.kinds();
     assert_eq!(kinds[3], EventKind::EventRecord { event: FIRST, stream: SIDE_ID });
+    assert_eq!(kinds[4..], [waited(WaitTarget::Event(FIRST), Observer::Program, HostWaitHow::Query)]);
 }
 
 #[test]

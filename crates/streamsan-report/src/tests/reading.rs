@@ -166,7 +166,7 @@ fn any_position_in_any_source_can_be_shown() {
                 case.finding().second.site = site;
                 let checked =
                     crate::Checked { file: "run.sstrace", trace: &case.trace, report: &case.report };
-                let options = crate::Options { color: false, tool: "streamsan" };
+                let options = crate::Options { color: false, tool: "streamsan", limit: None };
                 let text = crate::render(crate::Format::Full, &[checked], &Text(text), &options);
                 assert!(text.contains("(2) reads `x` on `side`"), "{text}");
                 assert!(!text.contains('\u{1b}'), "{text}");
@@ -183,6 +183,28 @@ fn explains_a_rule_once() {
     let text = full(&case);
     assert_eq!(text.matches("streamsan explain SS101").count(), 1, "{text}");
     assert_eq!(text.matches("error[SS101]").count(), 2, "{text}");
+}
+
+#[test]
+fn a_limit_says_how_many_are_left() {
+    let mut case = Case::read_after_write();
+    let again = case.report.findings[0].clone();
+    case.report.findings.extend(vec![again; 4]);
+    let checked = crate::Checked { file: "run.sstrace", trace: &case.trace, report: &case.report };
+    let options = crate::Options { color: false, tool: "streamsan", limit: Some(2) };
+    let text = crate::render(crate::Format::Full, &[checked, checked], &super::Fixed, &options);
+    assert_eq!(text.matches("error[SS101]").count(), 2, "{text}");
+    assert_eq!(
+        text.matches("3 more findings, not shown here: streamsan check run.sstrace\n").count(),
+        1,
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("5 more findings, not shown here: streamsan check run.sstrace\n").count(),
+        1,
+        "{text}"
+    );
+    assert!(text.contains("Found 10 errors"), "{text}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn several_traces() {
         trace: &case.trace,
         report: &case.report,
     });
-    let options = Options { color: false, tool: "streamsan 0.1.0" };
+    let options = Options { color: false, tool: "streamsan 0.1.0", limit: None };
     assert_snapshot!(render(Format::Full, &checked, &Fixed, &options));
     let json: serde_json::Value =
         serde_json::from_str(&render(Format::Json, &checked, &Fixed, &options)).unwrap();
@@ -105,7 +105,7 @@ fn json() {
 fn colour_adds_escapes_and_changes_no_word() {
     let case = Case::read_after_write();
     let checked = Checked { file: "run.sstrace", trace: &case.trace, report: &case.report };
-    let options = Options { color: true, tool: "streamsan 0.1.0" };
+    let options = Options { color: true, tool: "streamsan 0.1.0", limit: None };
     let styled = render(Format::Full, &[checked], &Fixed, &options);
     assert!(styled.contains("\u{1b}["));
     let mut plain = String::new();

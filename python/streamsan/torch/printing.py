@@ -1,0 +1,34 @@
+"""Operators that torch runs with all modes off, such as those that print a tensor.
+
+On the virtual device an operator that does not come through the mode computes nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch.utils._python_dispatch as python_dispatch
+
+from streamsan.torch.mode import StreamMode
+
+
+def keep_mode_on() -> None:
+    """Makes torch's way to turn all modes off leave ours on."""
+    module: Any = python_dispatch
+    disable = module._disable_current_modes
+
+    @functools.wraps(disable)
+    @contextmanager
+    def disable_others(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        with disable(*args, **kwargs) as disabled:
+            own = next((mode for mode in disabled or () if isinstance(mode, StreamMode)), None)
+            if own is None:
+                yield disabled
+            else:
+                with own:
+                    yield disabled
+
+    module._disable_current_modes = disable_others
