@@ -10,7 +10,7 @@ use crate::order::WaitOutcome;
 use crate::rules::Rule;
 use crate::rules::events::WaitLines;
 use std::collections::HashMap;
-use streamsan_trace::{AccessMode, Event, EventKind, OpNumber, SiteId, Trace};
+use streamsan_trace::{AccessMode, BlockId, Event, EventKind, OpNumber, SiteId, Trace};
 
 /// What makes two hazards one finding: the rule and the lines of both operations. Of a lifetime finding the
 /// second line is that of the free; who got the memory next is chance.
@@ -83,15 +83,6 @@ impl<'a> Grouper<'a> {
         let first = place(self.trace, hazard.first, hazard.first_actor, Some(hazard.first_mode));
         let first = (hazard.rule != Rule::Ss204).then_some(first);
         let second = place(self.trace, hazard.second, hazard.second_actor, Some(hazard.second_mode));
-        let block = engine.blocks.get(hazard.block);
-        let memory = Memory {
-            block: hazard.block,
-            offset: hazard.offset,
-            overlap: hazard.overlap,
-            size: block.map_or(0, |block| block.size),
-            alloc_site: block.map_or(SiteId(0), |block| block.alloc_site),
-            device: engine.blocks.device(hazard.block),
-        };
         let ordered_up_to = OrderedUpTo {
             actor: engine.actor_of(hazard.first_chain),
             number: hazard.ordered_up_to,
@@ -102,7 +93,8 @@ impl<'a> Grouper<'a> {
             first,
             second,
             free: hazard.freed.map(|(number, _)| place(self.trace, number, Actor::Host, None)),
-            memory: Some(memory),
+            memory: Some(memory(hazard, hazard.block, engine)),
+            old_memory: hazard.old_block.map(|block| memory(hazard, block, engine)),
             ordered_up_to: Some(ordered_up_to),
             count: 1,
             fix: self.fix(hazard, engine).map(|(action, before, site)| Fix {
@@ -212,4 +204,17 @@ pub(crate) fn place(trace: &Trace, number: OpNumber, actor: Actor, access: Optio
         _ => Default::default(),
     };
     Place { number, actor, site, forward_site, label, access }
+}
+
+fn memory(hazard: &Hazard, id: BlockId, engine: &Engine<'_>) -> Memory {
+    let block = engine.blocks.get(id);
+    Memory {
+        block: id,
+        offset: hazard.offset,
+        overlap: hazard.overlap,
+        size: block.map_or(0, |block| block.size),
+        alloc_site: block.map_or(SiteId(0), |block| block.alloc_site),
+        owner: block.map(|block| block.owner),
+        device: engine.blocks.device(id),
+    }
 }

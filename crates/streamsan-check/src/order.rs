@@ -233,7 +233,9 @@ impl HappensBefore {
             }
             WaitTarget::Stream(stream) => {
                 let own = self.snapshot_of(stream);
-                own.into_iter().chain(self.held_back_by(stream).filter_map(|other| self.snapshot_of(other))).collect()
+                own.into_iter()
+                    .chain(self.held_back_by(stream).filter_map(|other| self.snapshot_of(other)))
+                    .collect()
             }
             WaitTarget::Device(device) => {
                 let streams = self.devices.get(&device).map_or(&[][..], |state| &state.streams);

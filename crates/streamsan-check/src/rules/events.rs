@@ -80,6 +80,7 @@ fn finding(rule: Rule, event: &Event, count: u64, trace: &Trace) -> Finding {
         second,
         free: None,
         memory: None,
+        old_memory: None,
         ordered_up_to: None,
         count,
         fix: None,
