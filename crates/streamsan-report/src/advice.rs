@@ -42,7 +42,7 @@ impl<'a> Advice<'a> {
             match steps.iter_mut().find(same) {
                 // One expression may stand for several streams, as the variable of a loop does.
                 Some(known) if known.words != step.words => {
-                    "make each stream wait".clone_into(&mut known.words)
+                    "make each stream wait".clone_into(&mut known.words);
                 }
                 Some(_) => {}
                 None => steps.push(step),
@@ -183,8 +183,8 @@ impl Writer<'_> {
         let old = self.finding.old_memory?;
         let tensor = self.names.block_expression(old.block)?;
         let (_, assigned) = self.trace.tables.user_frame(old.alloc_site)?;
-        let pasted = self.trace.tables.frames.get(self.frame?.index())?;
-        if (assigned.file, assigned.function) != (pasted.file, pasted.function) {
+        let here = self.trace.tables.frames.get(self.frame?.index())?;
+        if (assigned.file, assigned.function) != (here.file, here.function) {
             return None;
         }
         let mut calls: Vec<String> = Vec::new();

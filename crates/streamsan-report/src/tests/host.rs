@@ -21,9 +21,10 @@ fn host(rule: Rule, line: u32, (first, second): (AccessMode, AccessMode)) -> Cas
     let copied = case.site("loop.py", line_of_copy, 9, end, "save");
     let touched = case.site("loop.py", line, 0, 0, "save");
     let alloc = case.site("loop.py", 6, 0, 0, "");
-    let (label, kind) = match upload {
-        true => ("memcpy HtoD", OpKind::CopyHostToDevice),
-        false => ("memcpy DtoH", OpKind::CopyDeviceToHost),
+    let (label, kind) = if upload {
+        ("memcpy HtoD", OpKind::CopyHostToDevice)
+    } else {
+        ("memcpy DtoH", OpKind::CopyDeviceToHost)
     };
     let label = case.string(label);
     case.event(EventKind::Op {
