@@ -124,7 +124,7 @@ impl<'a> Engine<'a> {
                 self.give(sink);
             }
             EventKind::FreeGuard { block, stream } => {
-                let guard = self.order.knowledge(stream, number);
+                let guard = self.order.guard(stream, number);
                 if let Some(block) = self.blocks.get_mut(block) {
                     block.guards.push(guard);
                 }

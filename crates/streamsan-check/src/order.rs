@@ -198,10 +198,30 @@ impl HappensBefore {
         WaitOutcome::Edge { from: record.stream, new }
     }
 
-    /// What everything issued to the stream from now on is ordered after.
-    pub(crate) fn knowledge(&mut self, stream: StreamId, number: OpNumber) -> Snapshot {
+    /// The allocator records a guard in a stream: what it is ordered after. Like any record it holds back what
+    /// the legacy default stream synchronizes with.
+    pub(crate) fn guard(&mut self, stream: StreamId, number: OpNumber) -> Snapshot {
         let chain = self.enter(stream, number);
         self.chains[chain.index()].snapshot()
+    }
+
+    /// What everything issued to the stream from now on is ordered after. Nothing is enqueued, so no other
+    /// stream learns of it.
+    pub(crate) fn knowledge(&self, stream: StreamId, number: OpNumber) -> Snapshot {
+        let state = self.streams.get(&stream);
+        let chain = state.and_then(|state| state.chain);
+        let mut chain = chain
+            .map_or_else(|| Chain::new(ChainId(u32::MAX)), |chain| self.chains[chain.index()].clone());
+        chain.learn(&self.host.snapshot(), number);
+        let Some(device) = state.and_then(|state| self.devices.get(&state.device)) else {
+            return chain.snapshot();
+        };
+        let legacy = device.legacy_default.filter(|_| state.is_some_and(|state| state.blocking));
+        for other in self.held_back_by(stream).chain(legacy).filter(|&other| other != stream) {
+            let Some(snapshot) = self.snapshot_of(other) else { continue };
+            chain.learn(&snapshot, number);
+        }
+        chain.snapshot()
     }
 
     /// An edge as if `waiter` had just waited for all work issued to `awaited`: a proposed fix.
