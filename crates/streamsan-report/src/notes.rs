@@ -47,6 +47,12 @@ fn missing_edge(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<S
 fn near_miss(note: &Note, finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String> {
     let second = names.actor(finding.second.actor);
     match *note {
+        // Whoever uses memory of another stream waits for that stream first: that is no mistaken wait.
+        Note::OppositeWait { wait, .. }
+            if is_reuse(finding.rule) && finding.first.is_some_and(|first| wait < first.number) =>
+        {
+            None
+        }
         Note::OppositeWait { wait, site } => {
             let first = names.actor(finding.first?.actor);
             let place = in_parentheses(trace, site);

@@ -4,7 +4,7 @@ use super::fixture::{BLOCK, Case, DEFAULT, SIDE};
 use super::{full, rendered};
 use crate::Format;
 use insta::assert_snapshot;
-use streamsan_check::{Actor, FixAction, Memory, OrderedUpTo, Place, Rule};
+use streamsan_check::{Actor, FixAction, Memory, Note, OrderedUpTo, Place, Rule};
 use streamsan_trace::{
     AccessMode, BlockId, DeviceId, EventKind, FrameId, MemorySpace, OpNumber, SiteId, StreamId,
 };
@@ -123,6 +123,16 @@ fn several_users() {
         json["findings"][0]["fix"]["insert"],
         "torch.cuda.default_stream().wait_stream(side)\ntorch.cuda.default_stream().wait_stream(copy)"
     );
+}
+
+#[test]
+fn only_an_opposite_wait_after_the_use_is_worth_a_note() {
+    let mut case = reuse(Rule::Ss202);
+    let site = case.site("loop.py", 26, 0, 0, "steps");
+    for (wait, said) in [(901, false), (903, true)] {
+        case.finding().notes = vec![Note::OppositeWait { wait: OpNumber(wait), site }];
+        assert_eq!(full(&case).contains("the opposite wait exists"), said);
+    }
 }
 
 #[test]
