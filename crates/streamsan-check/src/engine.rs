@@ -126,6 +126,13 @@ impl<'a> Engine<'a> {
             EventKind::FreeGuard { block, stream } => {
                 let guard = self.order.guard(stream, number);
                 if let Some(block) = self.blocks.get_mut(block) {
+                    // The guard orders whoever gets these bytes next after all that it is after: also after
+                    // uses by owners before this block's.
+                    if let MemorySpace::Cached(device) = block.space {
+                        let end = block.address.saturating_add(block.rounded());
+                        let known = |used: &Touch| guard.is_after(used.epoch);
+                        self.shadow.forget_known(Space::Device(device), block.address, end, known);
+                    }
                     block.guards.push(guard);
                 }
             }

@@ -100,6 +100,16 @@ impl Shadow {
         found
     }
 
+    /// Forgets those accesses to an interval for which `known` holds.
+    pub(crate) fn forget_known(&mut self, space: Space, start: u64, end: u64, known: impl Fn(&Touch) -> bool) {
+        let Some(map) = self.spaces.get_mut(&space).filter(|_| start < end) else { return };
+        map.split(start);
+        map.split(end);
+        for (_, cell) in map.cells.range_mut(start..end) {
+            cell.touches.retain(|touch| !known(touch));
+        }
+    }
+
     /// Forgets all accesses to an interval.
     pub(crate) fn forget(&mut self, space: Space, start: u64, end: u64) {
         if start >= end {
