@@ -116,7 +116,7 @@ impl Lives {
     }
 
     fn allocate(&mut self) {
-        let size = [500, 512, 1024, 2048, 3 << 20][self.generator.random.usize(..5)];
+        let size = [500, 512, 512, 1024, 2048, 3 << 20][self.generator.random.usize(..6)];
         let within = self.place(size);
         let owner = match within {
             Some(within) => self.generator.program.buffers[within.buffer].owner().unwrap_or(0),
@@ -134,7 +134,7 @@ impl Lives {
     fn place(&mut self, size: u64) -> Option<Within> {
         let program = &self.generator.program;
         let random = &mut self.generator.random;
-        if random.u8(..5) == 0 {
+        if random.u8(..8) == 0 {
             return None;
         }
         let old = *pick(random, &self.freed)?;
@@ -177,7 +177,7 @@ impl Lives {
     /// Any block alive, seldom a freed one.
     fn buffer(&mut self) -> usize {
         let random = &mut self.generator.random;
-        let dead = random.u8(..24) == 0 || self.alive.is_empty();
+        let dead = random.u8(..60) == 0 || self.alive.is_empty();
         let from = if dead && !self.freed.is_empty() { &self.freed } else { &self.alive };
         from[random.usize(..from.len())]
     }
