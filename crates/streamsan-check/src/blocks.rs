@@ -36,6 +36,11 @@ impl Block {
         self.rounded() <= 1 << 20
     }
 
+    /// Whether the owner stream was ordered after this event when the block was handed out.
+    pub(crate) fn handed_out_after(&self, epoch: Epoch) -> bool {
+        self.handed_out.as_ref().is_some_and(|known| known.is_after(epoch))
+    }
+
     /// Whether the memory is handed on only after this event.
     pub(crate) fn guarded(&self, epoch: Epoch) -> bool {
         self.guards.iter().any(|guard| guard.is_after(epoch))

@@ -157,7 +157,7 @@ impl<'a> Engine<'a> {
                     self.order.wait_for_stream(waiter, awaited, event.number);
                 }
                 FixAction::SynchronizeStream { awaited } => {
-                    self.order.host_wait_for_stream(awaited, event.number)
+                    self.order.host_wait_for_stream(awaited, event.number);
                 }
             }
         }
@@ -189,7 +189,7 @@ impl<'a> Engine<'a> {
         self.coverage.blocks += u64::from(cached);
         let handed_out = cached.then(|| self.order.knowledge(owner, event.number));
         if let Some(known) = &handed_out {
-            self.freed_in_use.forget(owner, |used| known.is_after(used.epoch));
+            self.freed_in_use.forget(&self.blocks, owner, |used| known.is_after(used.epoch));
         }
         let block = Block {
             space,
@@ -205,6 +205,7 @@ impl<'a> Engine<'a> {
         };
         self.blocks.insert(id, block);
         if cached {
+            self.freed_in_use.handed_out(owner, id);
             self.freed_in_use.reused(&self.blocks, id);
         }
     }
@@ -216,6 +217,7 @@ impl<'a> Engine<'a> {
             (block.space, block.address, block.address + block.size, block.owner);
         match space {
             MemorySpace::Cached(device) => {
+                self.freed_in_use.no_longer_untouched(owner, id);
                 let known = self.order.knowledge(owner, event.number);
                 let mut uses = self.shadow.of_block(Space::Device(device), start, end, id);
                 uses.retain(|used| !known.is_after(used.epoch));
@@ -296,13 +298,16 @@ impl<'a> Engine<'a> {
                 let first_actor = order.stream(earlier.epoch.chain).map_or(Actor::Host, Actor::Stream);
                 order_rule((first_actor, earlier.mode), (actor, touch.mode))
             } else {
-                let handed_out = blocks.get(touch.block).and_then(|block| block.handed_out.as_ref());
-                let known = handed_out.is_some_and(|known| known.is_after(earlier.epoch));
+                let known =
+                    blocks.get(touch.block).is_some_and(|block| block.handed_out_after(earlier.epoch));
                 if known { Rule::Ss201 } else { Rule::Ss202 }
             };
             conflicts.push((rule, earlier));
         });
         if first_touch && matches!(space, Space::Device(_)) {
+            if let Some(block) = blocks.get(touch.block) {
+                self.freed_in_use.no_longer_untouched(block.owner, touch.block);
+            }
             let lucky = self
                 .freed_in_use
                 .first_access(blocks, touch.block, |used| order.ordered(used.epoch, epoch.chain));

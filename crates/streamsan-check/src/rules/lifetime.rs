@@ -7,7 +7,7 @@
 
 use crate::blocks::Blocks;
 use crate::shadow::Touch;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use streamsan_trace::{BlockId, OpNumber, StreamId};
 
 /// A freed block with uses that its owner stream is not ordered after.
@@ -21,6 +21,8 @@ struct Endangered {
 #[derive(Debug, Default)]
 pub(crate) struct FreedInUse {
     by_owner: BTreeMap<StreamId, Vec<Endangered>>,
+    /// Blocks handed out and not touched yet.
+    untouched: BTreeMap<StreamId, BTreeSet<BlockId>>,
 }
 
 impl FreedInUse {
@@ -28,6 +30,18 @@ impl FreedInUse {
     pub(crate) fn note(&mut self, owner: StreamId, block: BlockId, uses: Vec<Touch>) {
         if !uses.is_empty() {
             self.by_owner.entry(owner).or_default().push(Endangered { block, uses });
+        }
+    }
+
+    /// A block is handed out by its owner stream.
+    pub(crate) fn handed_out(&mut self, owner: StreamId, block: BlockId) {
+        self.untouched.entry(owner).or_default().insert(block);
+    }
+
+    /// A block is freed or touched.
+    pub(crate) fn no_longer_untouched(&mut self, owner: StreamId, block: BlockId) {
+        if let Some(untouched) = self.untouched.get_mut(&owner) {
+            untouched.remove(&block);
         }
     }
 
@@ -63,7 +77,10 @@ impl FreedInUse {
                 block.size > 0 && old.is_small() == block.is_small() && block.rounded() <= old.rounded();
             if made_after && fits {
                 freed.uses.retain(|used| {
-                    let hazard = !old.guarded(used.epoch) && !ordered(used);
+                    // If the owner stream was after the use, a new owner that is not is at fault itself.
+                    let hazard = !block.handed_out_after(used.epoch)
+                        && !old.guarded(used.epoch)
+                        && !ordered(used);
                     if hazard {
                         found.push((freed.block, *used));
                     }
@@ -75,11 +92,19 @@ impl FreedInUse {
         found
     }
 
-    /// Drops uses that every later allocation of their owner is ordered after.
-    pub(crate) fn forget(&mut self, owner: StreamId, ordered: impl Fn(&Touch) -> bool) {
+    /// Drops uses that every later allocation of their owner is ordered after, and every earlier one whose
+    /// block has still to be touched.
+    pub(crate) fn forget(&mut self, blocks: &Blocks, owner: StreamId, ordered: impl Fn(&Touch) -> bool) {
         if let Some(list) = self.by_owner.get_mut(&owner) {
+            let untouched = self.untouched.get(&owner);
+            let matters = |used: &Touch| {
+                let early = |&block: &BlockId| {
+                    blocks.get(block).is_some_and(|block| !block.handed_out_after(used.epoch))
+                };
+                untouched.is_some_and(|untouched| untouched.iter().any(early))
+            };
             for freed in list.iter_mut() {
-                freed.uses.retain(|used| !ordered(used));
+                freed.uses.retain(|used| !ordered(used) || matters(used));
             }
             list.retain(|freed| !freed.uses.is_empty());
         }
