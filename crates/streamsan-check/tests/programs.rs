@@ -1,4 +1,4 @@
-//! Every `sim` block of `tests/programs` and of the rule pages: the checker must find what the comments
+//! Every `sim` block of `tests/programs`, of `docs` and of the rule pages: the checker must find what the comments
 //! announce and nothing else, and the judge must agree with the comments.
 
 use std::path::{Path, PathBuf};
@@ -160,7 +160,8 @@ fn fail_if_any(wrong: &[String]) {
 #[test]
 fn programs_give_what_their_comments_announce() {
     let mut wrong = Vec::new();
-    for (path, text) in pages("tests/programs") {
+    let documents = pages("docs").into_iter().filter(|(_, text)| text.contains("```sim"));
+    for (path, text) in pages("tests/programs").into_iter().chain(documents) {
         match parse_file(&path, &text) {
             Ok(tests) if tests.is_empty() => wrong.push(format!("{path}: no sim block")),
             Ok(tests) => wrong.extend(tests.iter().flat_map(run)),
@@ -244,5 +245,8 @@ fn a_wrong_comment_fails() {
     }
     let ordered = "default: write x # (1)\nhost: sync default\nside: read x # error: [SS101] after (1)\n";
     let wrong = outcome(ordered);
-    assert!(wrong.contains("announced but not found") && wrong.contains("the judge does not find it"), "{wrong}");
+    assert!(
+        wrong.contains("announced but not found") && wrong.contains("the judge does not find it"),
+        "{wrong}"
+    );
 }
