@@ -5,8 +5,8 @@
 //! the checker may drop accesses that it covers, so later pairs can be missing.) Each pair must be of the
 //! judge's kind: SS201 and SS202 are told apart. Uses after a free (SS204) must be the same. Of blocks that
 //! were freed in use (SS203) each pair must be one of the judge's, and each use that the judge names must be
-//! there with its first possible new owner, or another use with that new owner (the checker keeps only the
-//! last of uses that follow each other).
+//! there with its first possible new owner, or another use that this new owner endangers, with it or with a
+//! new owner before it (the checker keeps only the last of uses that follow each other, and gives each once).
 //!
 //! `STREAMSAN_RANDOM_PROGRAMS` says how many, `STREAMSAN_RANDOM_SEED` which is the first.
 
@@ -67,10 +67,7 @@ fn disagreement(judged: &[Found], checked: &[Found]) -> Option<(Found, &'static 
     if let Some(earliest) = judged.iter().find(unordered)
         && !checked.iter().filter(unordered).any(|found| found.pair.second == earliest.pair.second)
     {
-        return Some((
-            *earliest,
-            "this pair can swap, but the checker gives none with this later operation",
-        ));
+        return Some((*earliest, "this pair can swap, but the checker gives none with this later operation"));
     }
     let of = |kind: Kind| move |found: &&Found| found.kind == kind;
     if let Some(found) = judged.iter().filter(of(Kind::UseAfterFree)).find(|found| !checked.contains(found)) {
@@ -81,7 +78,12 @@ fn disagreement(judged: &[Found], checked: &[Found]) -> Option<(Found, &'static 
         let second = found.pair.second;
         let first_of_use = !seen.contains(&found.pair.first);
         seen.push(found.pair.first);
-        let given = checked.iter().filter(of(Kind::FreedWhileInUse)).any(|other| other.pair.second == second);
+        let endangered = |user: usize| {
+            let pair = Pair { first: user, second };
+            judged.contains(&Found { pair, kind: Kind::FreedWhileInUse })
+        };
+        let mut given = checked.iter().filter(of(Kind::FreedWhileInUse));
+        let given = given.any(|other| other.pair.second <= second && endangered(other.pair.first));
         if first_of_use && !given {
             return Some((*found, "this block was freed in use, but the checker does not give it"));
         }
@@ -157,7 +159,7 @@ fn compare_all(generate: fn(u64) -> Program, kinds: usize) {
     let by_kind = Mutex::new(BTreeMap::new());
     let work = || {
         let mut judge = Judge::default();
-        let mut seen: BTreeMap<Kind, u64> = BTreeMap::new();
+        let mut kinds_here: BTreeMap<Kind, u64> = BTreeMap::new();
         loop {
             let piece = next.fetch_add(PIECE, Ordering::Relaxed);
             if piece >= count || failures.load(Ordering::Relaxed) >= 3 {
@@ -174,7 +176,7 @@ fn compare_all(generate: fn(u64) -> Program, kinds: usize) {
                 outcome.fetch_add(1, Ordering::Relaxed);
                 exact.fetch_add(u64::from(exact_here), Ordering::Relaxed);
                 for found in &checked {
-                    *seen.entry(found.kind).or_default() += 1;
+                    *kinds_here.entry(found.kind).or_default() += 1;
                 }
                 if disagreement(&verdict.found, &checked).is_some() {
                     eprintln!("{}", explain(seed, &mut judge, program));
@@ -183,7 +185,7 @@ fn compare_all(generate: fn(u64) -> Program, kinds: usize) {
             }
         }
         let mut all = by_kind.lock().expect("no thread panics");
-        for (kind, number) in seen {
+        for (kind, number) in kinds_here {
             *all.entry(kind).or_default() += number;
         }
     };

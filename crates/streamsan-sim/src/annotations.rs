@@ -81,9 +81,9 @@ impl Collector {
             let resolve = |label: Option<u32>| {
                 let Some(number) = label else { return Ok(None) };
                 let found = labels.iter().find(|(known, _)| *known == number).map(|(_, line)| *line);
-                found.map(Some).ok_or_else(|| {
-                    (line, format!("no line has label ({number}): add `# ({number})` to one"))
-                })
+                found
+                    .map(Some)
+                    .ok_or_else(|| (line, format!("no line has label ({number}): add `# ({number})` to one")))
             };
             expectation.after = resolve(label)?;
             expectation.free = resolve(free)?;

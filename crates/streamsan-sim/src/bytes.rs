@@ -176,8 +176,7 @@ mod tests {
             }
             let from = random.u64(0..60);
             let until = from + random.u64(1..30);
-            let mut pieces: Vec<u64> =
-                bytes.between(from, until).iter().flat_map(byte_by_byte).collect();
+            let mut pieces: Vec<u64> = bytes.between(from, until).iter().flat_map(byte_by_byte).collect();
             pieces.sort_unstable();
             let mut expected = byte_by_byte(&bytes);
             expected.retain(|byte| (from..until).contains(byte));

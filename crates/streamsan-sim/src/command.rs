@@ -85,7 +85,9 @@ fn verdict_text(out: &mut String, test: &Test, verdict: &Verdict) {
         let what = match found.kind {
             Kind::UseAfterFree => "(1) frees what (2) touches",
             Kind::FreedWhileInUse => "the block of (2) could have had the memory that (1) still uses",
-            Kind::UseBeforeAllocation => "(2) does not wait for the stream that owns its block, which is after (1)",
+            Kind::UseBeforeAllocation => {
+                "(2) does not wait for the stream that owns its block, which is after (1)"
+            }
             Kind::ReuseWhileInUse => "the block of (1) was freed before its owner stream was after (1)",
             Kind::Order | Kind::Host | Kind::HostFree => continue,
         };

@@ -3,7 +3,7 @@
 
 use crate::bytes::Bytes;
 use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target};
-use std::fmt::{Display, Formatter, Result};
+use std::fmt::{Display, Formatter, Result, Write as _};
 use streamsan_trace::AccessMode;
 
 impl Display for Program {
@@ -98,7 +98,7 @@ impl Program {
             text.push_str(" in ");
             text.push_str(&self.buffers[within.buffer].name);
             if let Some(high) = within.high {
-                text.push_str(&format!("[{}..{}]", size(within.low), size(high)));
+                let _ = write!(text, "[{}..{}]", size(within.low), size(high));
             }
         }
         text

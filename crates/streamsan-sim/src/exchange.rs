@@ -31,9 +31,8 @@ pub(crate) fn exchanges(program: &Program, memory: &Memory) -> Vec<Exchange> {
                 && is.is_small() == was.is_small()
                 && is.reserved() <= was.reserved()
                 && gets.allocated > Some(freed);
-            let first = memory.touches.iter().position(|touches| {
-                touches.iter().any(|touch| touch.buffer == new)
-            });
+            let first =
+                memory.touches.iter().position(|touches| touches.iter().any(|touch| touch.buffer == new));
             let (true, Some(access)) = (suits, first) else { continue };
             let handed_out = memory.extents.iter().any(|other| {
                 let time = other.allocated > Some(freed) && other.allocated < Some(access);

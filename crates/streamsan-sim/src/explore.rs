@@ -44,7 +44,13 @@ impl std::fmt::Debug for State {
 
 impl Explorer {
     pub(crate) fn new() -> Self {
-        Self { seen: StateSet::new(), stack: Vec::new(), precedes: Vec::new(), overtaken: Vec::new(), states: 0 }
+        Self {
+            seen: StateSet::new(),
+            stack: Vec::new(),
+            precedes: Vec::new(),
+            overtaken: Vec::new(),
+            states: 0,
+        }
     }
 
     /// Visits all states. `false` if the program is too large for it or has more than `limit` states.
@@ -179,8 +185,7 @@ mod tests {
         let (mut reduced, mut full) = (Explorer::new(), Explorer::new());
         let (mut few, mut many, mut compared) = (0, 0, 0);
         for seed in 0..6000 {
-            let program =
-                if seed % 2 == 0 { crate::random(seed) } else { crate::random_lifetimes(seed) };
+            let program = if seed % 2 == 0 { crate::random(seed) } else { crate::random_lifetimes(seed) };
             let queues = Queues::new(&program);
             if full.explore(&queues, false, 200_000) {
                 assert!(reduced.explore(&queues, true, 200_000));

@@ -180,13 +180,7 @@ impl Judge {
             |one, other| before[one * count + other],
             |watch, operation| overtaken[watch * count + operation],
         );
-        Verdict {
-            unordered: Vec::new(),
-            found,
-            complete: false,
-            states: self.explorer.states,
-            schedules,
-        }
+        Verdict { unordered: Vec::new(), found, complete: false, states: self.explorer.states, schedules }
     }
 
     /// Gives each freed block's memory to each later block that could have had it, and judges that program.
@@ -228,9 +222,8 @@ pub fn witness(program: &Program, pair: Pair) -> Option<(Schedule, Schedule)> {
     let place = |sample: &Sample, wanted: usize| {
         sample.order.iter().position(|executed| *executed as usize == wanted)
     };
-    let overtakes = |case: &Case| {
-        case.held.is_none_or(|held| Some(reversed.watched[held]) <= place(&reversed, first))
-    };
+    let overtakes =
+        |case: &Case| case.held.is_none_or(|held| Some(reversed.watched[held]) <= place(&reversed, first));
     (place(&in_order, first) < place(&in_order, second)
         && place(&reversed, second) < place(&reversed, first)
         && cases.iter().any(|case| (case.first, case.second) == (first, second) && overtakes(case)))
@@ -251,12 +244,7 @@ struct Case {
 }
 
 /// All conflicting operations, by the later and then the earlier.
-fn cases(
-    program: &Program,
-    memory: &Memory,
-    queues: &mut Queues,
-    only: Option<(usize, usize)>,
-) -> Vec<Case> {
+fn cases(program: &Program, memory: &Memory, queues: &mut Queues, only: Option<(usize, usize)>) -> Vec<Case> {
     let mut cases = Vec::new();
     for second in 0..queues.operations.len() {
         for first in 0..second {

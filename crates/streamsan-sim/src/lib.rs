@@ -28,6 +28,7 @@ mod lower;
 mod markdown;
 mod memory;
 mod parse;
+mod pieces;
 mod program;
 mod queues;
 mod random;
@@ -46,9 +47,7 @@ pub use judge::{Effort, Found, Judge, Kind, Pair, Verdict, judge, witness};
 pub use lower::{Lowered, lower};
 pub use markdown::{Test, parse_file};
 pub use parse::parse;
-pub use program::{
-    Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within,
-};
+pub use program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within};
 pub use random::random;
 pub use random_lifetimes::random_lifetimes;
 pub use replay::{Replay, ScheduleError, replay, schedule_text};

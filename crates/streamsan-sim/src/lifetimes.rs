@@ -43,7 +43,11 @@ impl Lifetimes {
             return Err(format!("the range ends after the {whole} bytes of `{}`", old.name));
         }
         if within.low + new.size > high || within.low + new.reserved() > whole {
-            return Err(format!("`{}` does not fit: {} bytes are to be had there", new.name, high - within.low));
+            return Err(format!(
+                "`{}` does not fit: {} bytes are to be had there",
+                new.name,
+                high - within.low
+            ));
         }
         let extents = Memory::new(program).extents;
         let place = extents[buffer];

@@ -226,9 +226,7 @@ impl Builder {
             how,
         };
         Some(match action {
-            Action::Operation { stream, copy, accesses } => {
-                self.operation(program, *stream, *copy, accesses)
-            }
+            Action::Operation { stream, copy, accesses } => self.operation(program, *stream, *copy, accesses),
             Action::HostAccess { accesses } => {
                 let label = if accesses.iter().any(|access| access.mode.writes()) {
                     self.labels.write
@@ -262,13 +260,7 @@ impl Builder {
         trace::AccessRange { start, count: accesses.len() as u32 }
     }
 
-    fn operation(
-        &mut self,
-        program: &Program,
-        stream: usize,
-        copy: bool,
-        accesses: &[Access],
-    ) -> EventKind {
+    fn operation(&mut self, program: &Program, stream: usize, copy: bool, accesses: &[Access]) -> EventKind {
         let range = self.accesses(accesses);
         let pinned = |access: &Access| program.buffers[access.buffer].kind == BufferKind::Pinned;
         let label = match accesses {

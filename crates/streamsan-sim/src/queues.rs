@@ -160,11 +160,7 @@ impl Queues {
         self.needs.push(self.issued(owner));
         self.default_stream_needs(program, owner);
         self.hand_outs[buffer] = Some(self.watches.len());
-        self.watches.push(Watch {
-            host: self.host.len(),
-            needs: start..self.needs.len(),
-            operation: None,
-        });
+        self.watches.push(Watch { host: self.host.len(), needs: start..self.needs.len(), operation: None });
         self.block(None);
     }
 

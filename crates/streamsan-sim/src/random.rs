@@ -16,7 +16,12 @@ pub fn random(seed: u64) -> Program {
     let buffers = random.usize(1..=3);
     for (index, name) in ["x", "y", "z"].iter().take(buffers).enumerate() {
         let size = [32, 64, 96, 4096][random.usize(..4)];
-        program.buffers.push(Buffer { name: (*name).to_owned(), size, line: 2 + index as u32, kind: BufferKind::Device });
+        program.buffers.push(Buffer {
+            name: (*name).to_owned(),
+            size,
+            line: 2 + index as u32,
+            kind: BufferKind::Device,
+        });
     }
     let mut generator = Generator { line: 2 + buffers as u32, random, program, events: 0 };
     generator.fill();

@@ -2,16 +2,14 @@
 
 use crate::bytes::Bytes;
 use crate::memory::Memory;
-use crate::program::{
-    Access, Action, Buffer, BufferKind, GRANULE, Program, Within,
-};
+use crate::program::{Access, Action, Buffer, BufferKind, GRANULE, Program, Within};
 use crate::random::{Generator, streams};
 use fastrand::Rng;
 use streamsan_trace::AccessMode;
 
 /// The program of a seed: always the same for the same seed, another one than [`crate::random`] gives.
 pub fn random_lifetimes(seed: u64) -> Program {
-    let mut random = Rng::with_seed(seed ^ 0x5EED_0F11_FE71_4E5);
+    let mut random = Rng::with_seed(seed ^ 0x05EE_D0F1_1FE7_14E5);
     let mut program = Program { streams: streams(&mut random), streams_line: 1, ..Program::default() };
     let declared = random.usize(0..=2);
     let pinned = random.u8(..3) == 0;
@@ -94,12 +92,8 @@ impl Lives {
 
     fn free(&mut self, records: u32, care: u32) {
         let buffers = &self.generator.program.buffers;
-        let can: Vec<usize> = self
-            .alive
-            .iter()
-            .copied()
-            .filter(|&buffer| buffers[buffer].kind != BufferKind::Device)
-            .collect();
+        let can: Vec<usize> =
+            self.alive.iter().copied().filter(|&buffer| buffers[buffer].kind != BufferKind::Device).collect();
         let Some(&buffer) = pick(&mut self.generator.random, &can) else { return };
         if let Some(owner) = self.generator.program.buffers[buffer].owner() {
             for stream in 0..self.generator.program.streams.len() {

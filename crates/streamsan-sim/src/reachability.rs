@@ -72,9 +72,8 @@ impl Graph {
                         graph.enter(call(step), node, nodes);
                         graph.guards[buffer].push(node);
                     }
-                    enqueued.extend(
-                        graph.guards[buffer].iter().copied().zip(recorded(program, step, buffer)),
-                    );
+                    enqueued
+                        .extend(graph.guards[buffer].iter().copied().zip(recorded(program, step, buffer)));
                 }
                 Action::Wait { event, .. } if records[event].is_none() => {}
                 Action::Operation { stream, .. }

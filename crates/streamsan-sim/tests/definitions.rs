@@ -1,9 +1,7 @@
 //! The judge against the second definition, and the schedules that it offers as proof.
 
 use std::fmt::Write as _;
-use streamsan_sim::{
-    Effort, Judge, Pair, parse, random, random_lifetimes, reachability, replay, witness,
-};
+use streamsan_sim::{Effort, Judge, Pair, parse, random, random_lifetimes, reachability, replay, witness};
 
 /// Whether `one` executes before `other`.
 fn before(order: &[usize], one: usize, other: usize) -> bool {
@@ -49,7 +47,9 @@ fn every_pair_has_two_schedules_and_no_other_has() {
         let program = if seed % 2 == 0 { random(seed) } else { random_lifetimes(seed) };
         let unordered = reachability::unordered_pairs(&program);
         for second in 0..program.steps.len() {
-            for first in (0..second).filter(|&first| !program.accesses(first).is_empty() && !program.accesses(second).is_empty()) {
+            for first in (0..second)
+                .filter(|&first| !program.accesses(first).is_empty() && !program.accesses(second).is_empty())
+            {
                 let pair = Pair { first, second };
                 let found = witness(&program, pair);
                 assert_eq!(found.is_some(), unordered.contains(&pair), "seed {seed} {pair:?}\n{program}");
