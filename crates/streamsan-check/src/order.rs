@@ -210,8 +210,8 @@ impl HappensBefore {
     pub(crate) fn knowledge(&self, stream: StreamId, number: OpNumber) -> Snapshot {
         let state = self.streams.get(&stream);
         let chain = state.and_then(|state| state.chain);
-        let mut chain = chain
-            .map_or_else(|| Chain::new(ChainId(u32::MAX)), |chain| self.chains[chain.index()].clone());
+        let mut chain =
+            chain.map_or_else(|| Chain::new(ChainId(u32::MAX)), |chain| self.chains[chain.index()].clone());
         chain.learn(&self.host.snapshot(), number);
         let Some(device) = state.and_then(|state| self.devices.get(&state.device)) else {
             return chain.snapshot();

@@ -101,7 +101,13 @@ impl Shadow {
     }
 
     /// Forgets those accesses to an interval for which `known` holds.
-    pub(crate) fn forget_known(&mut self, space: Space, start: u64, end: u64, known: impl Fn(&Touch) -> bool) {
+    pub(crate) fn forget_known(
+        &mut self,
+        space: Space,
+        start: u64,
+        end: u64,
+        known: impl Fn(&Touch) -> bool,
+    ) {
         let Some(map) = self.spaces.get_mut(&space).filter(|_| start < end) else { return };
         map.split(start);
         map.split(end);

@@ -78,9 +78,8 @@ impl FreedInUse {
             if made_after && fits {
                 freed.uses.retain(|used| {
                     // If the owner stream was after the use, a new owner that is not is at fault itself.
-                    let hazard = !block.handed_out_after(used.epoch)
-                        && !old.guarded(used.epoch)
-                        && !ordered(used);
+                    let hazard =
+                        !block.handed_out_after(used.epoch) && !old.guarded(used.epoch) && !ordered(used);
                     if hazard {
                         found.push((freed.block, *used));
                     }
