@@ -1,6 +1,26 @@
 //! The program language: lines to [`Program`].
 //!
-//! One statement a line. A new statement is one arm in [`Parser::statement`], [`Parser::stream_action`] or
+//! One statement a line, a comment after `#`:
+//!
+//! ```text
+//! streams default, side, outer(blocking)      all streams; `default` is the legacy default stream
+//! buffer x 4MiB                               device memory that lives as long as the program
+//! pinned p 4MiB                               page-locked host memory
+//! side: read x, y[0..64]; write z             an operation and its accesses: read, write, update
+//! side: write x[0..4096 step 64 run 8]        only runs of bytes within a range
+//! side: copy p -> x                           reads one, writes the other
+//! side: launch                                work without accesses
+//! side: record e / side: wait e               events
+//! side: alloc x 1MiB                          a block of the caching allocator, of fresh memory
+//! side: alloc y 512KiB in x[0..512KiB]        … that gets (part of) the memory of a freed block
+//! host: record_stream x outer                 outer is recorded for the block; it gets a guard at the free
+//! host: free x                                the last reference goes; page-locked memory: cudaFreeHost
+//! host: sync side / host: sync e / host: sync device
+//! host: query side ready / host: query e pending
+//! host: read p[0..64] / host: write p         the host touches page-locked memory
+//! ```
+//!
+//! A new statement is one arm in [`Parser::statement`], [`Parser::stream_action`] or
 //! [`Parser::host_action`].
 
 use crate::annotations::{Annotations, Collector};
