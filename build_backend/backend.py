@@ -65,7 +65,9 @@ def _build_libraries() -> None:
             stdout=subprocess.PIPE,
         )
     except FileNotFoundError:
-        raise SystemExit(f"cannot build streamsan: `{cargo}` not found; install Rust from https://rustup.rs") from None
+        raise SystemExit(
+            f"cannot build streamsan: `{cargo}` not found; install Rust from https://rustup.rs"
+        ) from None
     target = Path(json.loads(metadata.stdout)["target_directory"]) / "release"
     for name, place in _LIBRARIES.items():
         place.parent.mkdir(parents=True, exist_ok=True)

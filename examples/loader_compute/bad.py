@@ -1,6 +1,6 @@
 """A loader fills a batch on its own stream; the model reads it on another one. Nothing waits.
 
-    streamsan run examples/loader_compute/bad.py
+streamsan run examples/loader_compute/bad.py
 """
 
 import torch

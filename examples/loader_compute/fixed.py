@@ -1,6 +1,6 @@
 """The same loader: the computation waits for the upload, and the next upload for the computation.
 
-    streamsan run examples/loader_compute/fixed.py
+streamsan run examples/loader_compute/fixed.py
 """
 
 import torch

@@ -29,7 +29,7 @@ class _TorchFinder(MetaPathFinder):
         load = loader.exec_module
 
         def load_and_install(module: ModuleType) -> None:
-            del loader.exec_module  # type: ignore[misc]
+            del loader.exec_module
             try:
                 load(module)
             except BaseException:

@@ -17,6 +17,3 @@ pub(crate) const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
 
 /// How many virtual devices; read by the device library.
 pub(crate) const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";
-
-/// Set by a recorder for its children; must not be inherited from a program around us.
-pub(crate) const PROCESS: &str = "STREAMSAN_PROCESS";

@@ -4,6 +4,7 @@ mod child;
 pub(crate) mod installation;
 pub(crate) mod python;
 mod target;
+mod traces;
 mod verdict;
 
 use crate::ExitStatus;
@@ -37,14 +38,15 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     refuse_to_overwrite(&trace, arguments.force)?;
     make_room(&trace)?;
 
+    let traces = traces::Traces::new(&trace);
     let mut command = target.command(&python);
     prepare(&mut command, arguments, &installation, &trace)?;
     say(&format!("recording to {} on the virtual device", trace.display()));
     let end = child::run(command, &target.name())?;
     let status = if arguments.no_check {
-        verdict::without_check(&trace, end)
+        verdict::without_check(&traces, end)
     } else {
-        verdict::with_check(&trace, end, arguments.error_exitcode, color)
+        verdict::with_check(&traces, end, arguments.error_exitcode, color)
     };
     Ok(status)
 }
@@ -72,7 +74,6 @@ fn prepare(
     command
         .env(variables::TRACE, trace)
         .env(variables::DEVICE, "virtual")
-        .env_remove(variables::PROCESS)
         .env("LD_PRELOAD", in_front(&installation.device_library(), "LD_PRELOAD"))
         .env("LD_LIBRARY_PATH", in_front(&installation.virtual_libraries(), "LD_LIBRARY_PATH"))
         .env("PYTHONPATH", in_front(&installation.startup(), "PYTHONPATH"));

@@ -18,6 +18,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 pub fn call(body: impl FnOnce() -> Answer) -> Code {
     if !IN_USE.load(Ordering::Relaxed) {
         IN_USE.store(true, Ordering::Relaxed);
+        crate::recording::begin();
     }
     inquiry(body)
 }

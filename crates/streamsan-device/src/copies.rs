@@ -7,16 +7,36 @@ use streamsan_record::{CopyCall, CopyLayout, MemsetCall};
 use streamsan_trace::OpKind;
 
 use crate::call::{call, record};
-use crate::devices::device;
+use crate::devices::{device, may_reach};
 use crate::errors::{Answer, Code};
+use crate::memory::is_device_memory;
 use crate::pointers::{PointerKind, direction, kind_of};
-use crate::streams::{enqueue, host_waited};
+use crate::streams::{enqueue, host_waited, with_stream};
 
 /// Rows of bytes in memory.
 #[derive(Clone, Copy, Debug)]
 struct Rows {
     width: usize,
     height: usize,
+}
+
+impl Rows {
+    /// Bytes from the first to the last, `pitch` apart.
+    fn extent(self, pitch: usize) -> Result<usize, Code> {
+        (self.height - 1)
+            .checked_mul(pitch)
+            .and_then(|bytes| bytes.checked_add(self.width))
+            .ok_or(Code::INVALID_VALUE)
+    }
+
+    /// Refuses bytes that begin in device memory and end outside it.
+    fn check(self, (start, pitch): (usize, usize), kind: PointerKind) -> Answer {
+        let inside = match kind {
+            PointerKind::Device(_) => is_device_memory(start, self.extent(pitch)?)?,
+            PointerKind::Pinned | PointerKind::Pageable => true,
+        };
+        if inside { Ok(()) } else { Err(Code::INVALID_VALUE) }
+    }
 }
 
 /// Whether the host is held until the copy is done.
@@ -73,16 +93,17 @@ fn copy(request: &Request) -> Answer {
     let Request { destination, source, rows, .. } = *request;
     if rows.width == 0 || rows.height == 0 {
         // CUDA still looks at the stream.
-        return crate::streams::with_stream(request.stream, |_, _| ()).map(|_| ());
+        return with_stream(request.stream, |_, _| ()).map(|_| ());
     }
-    if rows.height > 1 && (destination.1 < rows.width || source.1 < rows.width) {
-        return Err(Code::INVALID_PITCH_VALUE);
+    if destination.1 < rows.width || source.1 < rows.width {
+        return Err(if rows.height > 1 { Code::INVALID_PITCH_VALUE } else { Code::INVALID_VALUE });
     }
     if destination.0 == 0 || source.0 == 0 {
         return Err(Code::INVALID_VALUE);
     }
     let (to, from) = (kind_of(destination.0)?, kind_of(source.0)?);
     let kind = direction(to, from, request.requested)?;
+    rows.check(destination, to).and_then(|()| rows.check(source, from))?;
     let blocking = holds_host(kind, to, from, request.asynchronous);
     let stream = enqueue(request.stream)?;
     record(|recorder| {
@@ -122,8 +143,8 @@ fn linear(
 ) -> Answer {
     let rows = Rows { width: size, height: 1 };
     copy(&Request {
-        destination: (destination, 0),
-        source: (source, 0),
+        destination: (destination, size),
+        source: (source, size),
         rows,
         requested,
         stream,
@@ -217,13 +238,19 @@ unsafe extern "C" fn cudaMemcpy2DAsync(
 
 fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchronous: bool) -> Answer {
     if rows.width == 0 || rows.height == 0 {
-        return crate::streams::with_stream(stream, |_, _| ()).map(|_| ());
+        return with_stream(stream, |_, _| ()).map(|_| ());
     }
-    if rows.height > 1 && pitch < rows.width {
-        return Err(Code::INVALID_PITCH_VALUE);
+    if pitch < rows.width {
+        return Err(Code::INVALID_VALUE);
     }
     let kind = kind_of(to)?;
     if kind == PointerKind::Pageable {
+        return Err(Code::INVALID_VALUE);
+    }
+    rows.check((to, pitch), kind)?;
+    if let PointerKind::Device(owner) = kind
+        && !may_reach(with_stream(stream, |_, _| ())?.0.device, owner)?
+    {
         return Err(Code::INVALID_VALUE);
     }
     // A memset of device memory never holds the host.
@@ -249,12 +276,12 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemset(to: usize, value: c_int, size: usize) -> Code {
-    call(|| set(to, 0, value, Rows { width: size, height: 1 }, 0, false))
+    call(|| set(to, size, value, Rows { width: size, height: 1 }, 0, false))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemsetAsync(to: usize, value: c_int, size: usize, stream: u64) -> Code {
-    call(|| set(to, 0, value, Rows { width: size, height: 1 }, stream, true))
+    call(|| set(to, size, value, Rows { width: size, height: 1 }, stream, true))
 }
 
 #[unsafe(no_mangle)]

@@ -180,6 +180,11 @@ unsafe extern "C" fn cudaDeviceGetPCIBusId(text: *mut c_char, length: c_int, num
 /// Which device may reach which other's memory.
 static PEERS: Mutex<Vec<(u32, u32)>> = Mutex::new(Vec::new());
 
+/// Whether work of `device` may touch memory of `owner`.
+pub fn may_reach(device: u32, owner: u32) -> Result<bool, Code> {
+    Ok(device == owner || lock(&PEERS)?.contains(&(device, owner)))
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceCanAccessPeer(can: *mut c_int, number: c_int, peer: c_int) -> Code {
     call(|| {
@@ -190,11 +195,14 @@ unsafe extern "C" fn cudaDeviceCanAccessPeer(can: *mut c_int, number: c_int, pee
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceEnablePeerAccess(peer: c_int, _flags: c_uint) -> Code {
+extern "C" fn cudaDeviceEnablePeerAccess(peer: c_int, flags: c_uint) -> Code {
     call(|| {
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
         let pair = (current_device(), device(peer)?);
         if pair.0 == pair.1 {
-            return Err(Code::INVALID_DEVICE);
+            return Err(Code::PEER_ACCESS_UNSUPPORTED);
         }
         let mut peers = lock(&PEERS)?;
         if peers.contains(&pair) {

@@ -43,8 +43,12 @@ codes! {
     NO_DEVICE = 100, "cudaErrorNoDevice", "no CUDA-capable device is detected";
     INVALID_DEVICE = 101, "cudaErrorInvalidDevice", "invalid device ordinal";
     INVALID_RESOURCE_HANDLE = 400, "cudaErrorInvalidResourceHandle", "invalid resource handle";
+    ILLEGAL_STATE = 401, "cudaErrorIllegalState",
+        "the operation cannot be performed in the present state";
     SYMBOL_NOT_FOUND = 500, "cudaErrorSymbolNotFound", "named symbol not found";
     NOT_READY = 600, "cudaErrorNotReady", "device not ready";
+    PEER_ACCESS_UNSUPPORTED = 217, "cudaErrorPeerAccessUnsupported",
+        "peer access is not supported between these two devices";
     PEER_ACCESS_ALREADY_ENABLED = 704, "cudaErrorPeerAccessAlreadyEnabled",
         "peer access is already enabled";
     PEER_ACCESS_NOT_ENABLED = 705, "cudaErrorPeerAccessNotEnabled", "peer access has not been enabled";

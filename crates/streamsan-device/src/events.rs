@@ -33,6 +33,9 @@ unsafe fn create(place: *mut u64, flags: u32) -> Code {
         if place.is_null() || flags & !ALL_FLAGS != 0 {
             return Err(Code::INVALID_VALUE);
         }
+        if flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
         if flags & INTERPROCESS != 0 {
             record(|recorder| recorder.unsupported("cudaEventCreateWithFlags(cudaEventInterprocess)"));
             return Err(Code::NOT_SUPPORTED);
@@ -95,17 +98,26 @@ extern "C" fn record_plainly(event: u64, stream: u64, caller: usize) -> Code {
 }
 with_caller!(cudaEventRecord, "rdx", record_plainly);
 
+/// The only flag of records and waits, "external", is for captured work.
+fn check_flags(flags: c_uint) -> Answer {
+    match flags {
+        0 => Ok(()),
+        1 => Err(Code::ILLEGAL_STATE),
+        _ => Err(Code::INVALID_VALUE),
+    }
+}
+
 extern "C" fn record_with_flags(event: u64, stream: u64, flags: c_uint, caller: usize) -> Code {
-    // The only flag there is matters during capture.
-    call(|| if flags > 1 { Err(Code::INVALID_VALUE) } else { record_event(event, stream, caller) })
+    call(|| {
+        check_flags(flags)?;
+        record_event(event, stream, caller)
+    })
 }
 with_caller!(cudaEventRecordWithFlags, "rcx", record_with_flags);
 
 extern "C" fn wait(stream: u64, event: u64, flags: c_uint, caller: usize) -> Code {
     call(|| {
-        if flags > 1 {
-            return Err(Code::INVALID_VALUE);
-        }
+        check_flags(flags)?;
         let (stream, known) = with_stream(stream, |state, stream| {
             let known = state.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
             if let Some(last) = known.last.clone() {
@@ -186,11 +198,13 @@ unsafe extern "C" fn elapsed(milliseconds: *mut c_float, start: u64, end: u64, c
                 if known.flags & DISABLE_TIMING != 0 {
                     return Err(Code::INVALID_RESOURCE_HANDLE);
                 }
-                Ok(last.at)
+                Ok((last.at, known.device))
             };
-            Ok((at(start)?, at(end)?))
+            let ((from, device), (to, other)) = (at(start)?, at(end)?);
+            if device == other { Ok((from, to)) } else { Err(Code::INVALID_RESOURCE_HANDLE) }
         })?;
         let time = match to.checked_duration_since(from) {
+            Some(_) if start == end => 0.0,
             Some(time) => (time.as_secs_f64() * 1e3).max(f64::from(SHORTEST)),
             None => -from.duration_since(to).as_secs_f64() * 1e3,
         };
@@ -209,6 +223,7 @@ with_caller!(cudaEventElapsedTime, "rcx", elapsed);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::own_stream;
 
     fn event(flags: u32) -> u64 {
         let mut handle = 0;
@@ -238,7 +253,7 @@ mod tests {
     #[test]
     fn a_synchronize_makes_a_query_succeed() {
         let event = event(0);
-        assert_eq!(record_plainly(event, 2, 0), Code::SUCCESS);
+        assert_eq!(record_plainly(event, own_stream(), 0), Code::SUCCESS);
         assert_eq!(query(event, 0), Code::NOT_READY);
         assert_eq!(synchronize(event, 0), Code::SUCCESS);
         assert_eq!(query(event, 0), Code::SUCCESS);

@@ -17,9 +17,17 @@ pub static REGIONS: RwLock<Regions> = RwLock::new(Regions::new());
 /// torch takes device memory in segments of this alignment, as CUDA gives it.
 pub const ALIGNMENT: usize = 2 << 20;
 
+/// `cudaHostAllocMapped`: all page-locked memory can be reached from the device.
+const MAPPED: u32 = 2;
+
 /// The region that holds this address.
 pub fn region_at(address: usize) -> Result<Option<Region>, Code> {
     Ok(read(&REGIONS)?.find(address))
+}
+
+/// Whether these bytes lie in memory of one device.
+pub fn is_device_memory(start: usize, size: usize) -> Result<bool, Code> {
+    Ok(read(&REGIONS)?.is_device_memory(start, size))
 }
 
 /// Bytes in use on a device.
@@ -140,11 +148,13 @@ unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> Code
     call(|| {
         let limit = memory_limit();
         let used = read(&REGIONS)?.used(current_device());
-        // SAFETY: the caller gives places for both.
-        unsafe {
-            give(free, limit.saturating_sub(used) as usize)?;
-            give(total, limit as usize)
+        for (place, bytes) in [(free, limit.saturating_sub(used)), (total, limit)] {
+            if !place.is_null() {
+                // SAFETY: the caller gives a place for the number.
+                unsafe { give(place, bytes as usize)? };
+            }
         }
+        Ok(())
     })
 }
 
@@ -195,8 +205,10 @@ extern "C" fn cudaHostRegister(pointer: usize, size: usize, flags: c_uint) -> Co
         let device = current_device();
         {
             let mut regions = write(&REGIONS)?;
-            if regions.overlaps(pointer, size) {
-                return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
+            match regions.overlapping(pointer, size).map(|region| region.kind) {
+                None => {}
+                Some(RegionKind::HostRegistered) => return Err(Code::HOST_MEMORY_ALREADY_REGISTERED),
+                Some(_) => return Err(Code::INVALID_VALUE),
             }
             let kind = RegionKind::HostRegistered;
             regions.insert(Region { start: pointer, size, kind, device, flags });
@@ -211,7 +223,8 @@ extern "C" fn cudaHostUnregister(pointer: usize) -> Code {
     call(|| {
         match region_at(pointer)? {
             Some(Region { start, kind: RegionKind::HostRegistered, .. }) if start == pointer => {}
-            _ => return Err(Code::HOST_MEMORY_NOT_REGISTERED),
+            Some(_) => return Err(Code::INVALID_VALUE),
+            None => return Err(Code::HOST_MEMORY_NOT_REGISTERED),
         }
         record(|recorder| recorder.memory_freed(pointer as u64));
         write(&REGIONS)?
@@ -233,10 +246,14 @@ unsafe extern "C" fn cudaHostGetDevicePointer(device: *mut usize, host: usize, _
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaHostGetFlags(flags: *mut c_uint, host: usize) -> Code {
     call(|| match region_at(host)? {
-        // SAFETY: the caller gives a place for the flags.
-        Some(Region { kind: RegionKind::HostAllocated, flags: made_with, .. }) => unsafe {
-            give(flags, made_with)
-        },
+        Some(Region {
+            kind: RegionKind::HostAllocated | RegionKind::HostRegistered,
+            flags: made_with,
+            ..
+        }) => {
+            // SAFETY: the caller gives a place for the flags.
+            unsafe { give(flags, made_with | MAPPED) }
+        }
         _ => Err(Code::INVALID_VALUE),
     })
 }

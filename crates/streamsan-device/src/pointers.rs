@@ -32,31 +32,26 @@ pub fn kind_of(address: usize) -> Result<PointerKind, Code> {
     })
 }
 
-/// Which way a copy goes. With unified addresses the pointers decide; a direction that contradicts them is an
-/// error, and one that is no `cudaMemcpyKind` as well.
+/// Which way a copy goes: with unified addresses, the pointers decide. A side that the call names device memory may
+/// also be page-locked memory, but not pageable memory; a side that it names host memory may be any memory.
 pub fn direction(destination: PointerKind, source: PointerKind, requested: i32) -> Result<OpKind, Code> {
-    let kind = match (source.is_device(), destination.is_device()) {
+    let (from_device, to_device) = match requested {
+        0 | 4 => (false, false),
+        1 => (false, true),
+        2 => (true, false),
+        3 => (true, true),
+        _ => return Err(Code::INVALID_MEMCPY_DIRECTION),
+    };
+    let wrong = |named_device: bool, pointer: PointerKind| named_device && pointer == PointerKind::Pageable;
+    if wrong(from_device, source) || wrong(to_device, destination) {
+        return Err(Code::INVALID_VALUE);
+    }
+    Ok(match (source.is_device(), destination.is_device()) {
         (false, false) => OpKind::CopyHostToHost,
         (false, true) => OpKind::CopyHostToDevice,
         (true, false) => OpKind::CopyDeviceToHost,
         (true, true) => OpKind::CopyDeviceToDevice,
-    };
-    // Page-locked memory is mapped on the device, so a copy may also call it device memory.
-    let fits =
-        |pointer: PointerKind, device: bool| pointer.is_device() == device || pointer == PointerKind::Pinned;
-    let (from_device, to_device) = match requested {
-        0 => (false, false),
-        1 => (false, true),
-        2 => (true, false),
-        3 => (true, true),
-        4 => return Ok(kind),
-        _ => return Err(Code::INVALID_MEMCPY_DIRECTION),
-    };
-    if fits(source, from_device) && fits(destination, to_device) {
-        Ok(kind)
-    } else {
-        Err(Code::INVALID_VALUE)
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -64,7 +59,8 @@ unsafe extern "C" fn cudaPointerGetAttributes(attributes: *mut PointerAttributes
     call(|| {
         let address = pointer as u64;
         let (kind, device, device_pointer, host_pointer) = match region_at(pointer)? {
-            None => (0, -1, 0, address),
+            // CUDA calls the device of unknown memory -2.
+            None => (0, -2, 0, address),
             Some(region) => match region.kind.device() {
                 Some(device) => (2, device.cast_signed(), address, 0),
                 None => (1, region.device.cast_signed(), address, address),
@@ -100,6 +96,8 @@ mod tests {
     #[test]
     fn a_direction_against_the_pointers_is_refused() {
         assert_eq!(direction(PointerKind::Pageable, DEVICE, 1), Err(Code::INVALID_VALUE));
+        assert_eq!(direction(PointerKind::Pageable, DEVICE, 0), Ok(OpKind::CopyDeviceToHost));
+        assert_eq!(direction(DEVICE, DEVICE, 1), Ok(OpKind::CopyDeviceToDevice));
         assert_eq!(direction(DEVICE, PointerKind::Pageable, 3), Err(Code::INVALID_VALUE));
         assert_eq!(direction(DEVICE, DEVICE, 5), Err(Code::INVALID_MEMCPY_DIRECTION));
         assert_eq!(direction(DEVICE, PointerKind::Pinned, 3), Ok(OpKind::CopyHostToDevice));

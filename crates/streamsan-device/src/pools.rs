@@ -37,9 +37,9 @@ unsafe extern "C" fn cudaMemPoolGetAttribute(pool: u64, attribute: c_int, value:
     call(|| {
         let device = pool_device(pool)?;
         match attribute {
-            // Whether reuse may follow events, reorder, or add dependencies: memory goes straight back here.
+            // Whether reuse may follow events, reorder, or add dependencies: CUDA's defaults.
             // SAFETY: these attributes are of type int.
-            1..=3 => unsafe { give(value.cast::<c_int>(), 0) },
+            1..=3 => unsafe { give(value.cast::<c_int>(), 1) },
             4 => {
                 let known =
                     lock(&THRESHOLDS)?.iter().find(|(of, _)| *of == device).map_or(0, |(_, bytes)| *bytes);
@@ -116,7 +116,7 @@ extern "C" fn cudaFreeAsync(pointer: usize, stream: u64) -> Code {
 }
 
 fn free_in_order(pointer: usize) -> Answer {
-    if pointer == 0 { Err(Code::INVALID_VALUE) } else { memory::free(pointer) }
+    if pointer == 0 { Ok(()) } else { memory::free(pointer) }
 }
 
 /// The call works, but the order that its stream gives to the memory is not in the record.

@@ -76,6 +76,9 @@ unsafe extern "C" fn cudaGetDeviceProperties(place: *mut DeviceProperties, numbe
     call(|| unsafe { give(place, properties(device(number)?)) })
 }
 
+/// The highest number of an attribute in CUDA 13.0.
+const LAST_ATTRIBUTE: c_int = 147;
+
 /// A device attribute by its number, the same for the runtime and the driver. What is not there is 0.
 pub fn attribute(number: c_int, device: u32) -> c_int {
     match number {
@@ -109,8 +112,13 @@ pub fn attribute(number: c_int, device: u32) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaDeviceGetAttribute(value: *mut c_int, number: c_int, ordinal: c_int) -> Code {
-    // SAFETY: the caller gives a place for the number.
-    call(|| unsafe { give(value, attribute(number, device(ordinal)?)) })
+    call(|| {
+        if !(1..=LAST_ATTRIBUTE).contains(&number) {
+            return Err(Code::INVALID_VALUE);
+        }
+        // SAFETY: the caller gives a place for the number.
+        unsafe { give(value, attribute(number, device(ordinal)?)) }
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Starts the recorder when this library is loaded, and shows the process where it is.
+//! Starts the recorder when CUDA comes into the process, and shows the process where it is.
 
 use std::env;
 use std::ffi::c_int;
 use std::io::ErrorKind;
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::{Once, OnceLock};
 
 use streamsan_record::table::{RawAccess, RecorderTable};
 use streamsan_record::{RecordError, StartOptions, env as names, start, table};
@@ -17,20 +18,49 @@ use crate::streams::{enqueue, host_waited, with_state};
 extern "C" fn on_load() {
     inquiry(|| {
         watch_forks();
-        let Some(path) = env::var_os(names::TRACE).filter(|path| !path.is_empty()) else { return Ok(()) };
-        let options = StartOptions {
-            path: PathBuf::from(path),
-            capture: CaptureKind::Virtual,
-            devices: configured_devices(),
-        };
-        match start(options) {
-            // The trace of the process that made this one: not ours to write, and nothing to tell its user.
-            Err(RecordError::File { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => eprintln!("streamsan: recording is off: {error}"),
-            Ok(()) => {}
-        }
         Ok(())
     });
+}
+
+/// Starts the recorder, once: when CUDA code is loaded, the torch layer asks for the recorder, or the device is
+/// used. Not when this library is loaded: the shell that starts the program loads it too.
+pub fn begin() {
+    static BEGUN: Once = Once::new();
+    // A fault here must not leave the call it happens in.
+    BEGUN.call_once(|| drop(catch_unwind(start_recorder)));
+}
+
+fn start_recorder() {
+    let Some(path) = env::var_os(names::TRACE).filter(|path| !path.is_empty()) else { return };
+    let (path, devices) = (PathBuf::from(path), configured_devices());
+    // The first process has the name that was asked for; each further one has its own.
+    let candidates = std::iter::once(path.clone()).chain((1..=9).map(|turn| own_name(&path, turn)));
+    for path in candidates {
+        match start(StartOptions { path, capture: CaptureKind::Virtual, devices }) {
+            Err(RecordError::File { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                eprintln!("streamsan: recording is off: {error}");
+                return;
+            }
+            Ok(()) => return,
+        }
+    }
+    eprintln!(
+        "streamsan: recording is off: all names for a trace of process {} are taken",
+        std::process::id()
+    );
+}
+
+/// `run.sstrace` becomes `run-p4711.sstrace`, and for a process that starts itself again `run-p4711-2.sstrace`.
+fn own_name(path: &Path, turn: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let pid = std::process::id();
+    let stem = if turn == 1 { format!("{stem}-p{pid}") } else { format!("{stem}-p{pid}-{turn}") };
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}.{}", extension.to_string_lossy()),
+        None => stem,
+    };
+    path.with_file_name(name)
 }
 
 #[used]
@@ -87,6 +117,7 @@ unsafe impl Sync for Shown {}
 #[unsafe(no_mangle)]
 extern "C" fn streamsan_table() -> *const RecorderTable {
     static TABLE: OnceLock<Shown> = OnceLock::new();
+    begin();
     let mut found = std::ptr::null();
     inquiry(|| {
         let shown = TABLE.get_or_init(|| {
@@ -104,4 +135,34 @@ extern "C" fn streamsan_table() -> *const RecorderTable {
 #[unsafe(no_mangle)]
 extern "C" fn streamsan_is_virtual() -> c_int {
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::streams::{own_stream, with_stream};
+
+    /// Whether a query of this stream would say "finished".
+    fn is_finished(handle: u64) -> bool {
+        let polled = with_stream(handle, |state, stream| {
+            let chain = state.chain(stream);
+            state.readiness.poll_chain(chain)
+        });
+        polled.is_ok_and(|(_, ready)| ready)
+    }
+
+    #[test]
+    fn an_operator_is_work_of_its_stream_and_one_that_reads_back_is_waited_for() {
+        let table = streamsan_table();
+        // SAFETY: the table lives as long as the process.
+        let operation = unsafe { (*table).operation };
+        let stream = own_stream();
+        assert!(is_finished(stream));
+        // SAFETY: no accesses.
+        unsafe { operation(stream, 0, 0, 0, std::ptr::null(), 0) };
+        assert!(!is_finished(stream));
+        // SAFETY: no accesses.
+        unsafe { operation(stream, 0, 0, READS_BACK, std::ptr::null(), 0) };
+        assert!(is_finished(stream));
+    }
 }

@@ -105,10 +105,26 @@ impl Regions {
         (address - region.start < region.size).then_some(*region)
     }
 
-    /// Whether any region shares a byte with `start .. start + size`.
-    pub fn overlaps(&self, start: usize, size: usize) -> bool {
+    /// Whether `start .. start + size` lies in memory of one device: in one region, or in mapped ones side by side.
+    pub fn is_device_memory(&self, start: usize, size: usize) -> bool {
+        let Some(end) = start.checked_add(size) else { return false };
+        let Some(first) = self.find(start) else { return false };
+        let Some(device) = first.kind.device() else { return false };
+        let mut reached = first.start + first.size;
+        while reached < end {
+            match self.by_start.get(&reached) {
+                Some(next) if next.kind == RegionKind::Mapped(device) => reached += next.size,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// A region that shares a byte with `start .. start + size`.
+    pub fn overlapping(&self, start: usize, size: usize) -> Option<Region> {
         let end = start.saturating_add(size);
-        self.by_start.range(..end).next_back().is_some_and(|(_, region)| region.start + region.size > start)
+        let (_, region) = self.by_start.range(..end).next_back()?;
+        (region.start + region.size > start).then_some(*region)
     }
 }
 
@@ -146,14 +162,36 @@ mod tests {
     }
 
     #[test]
+    fn device_memory_goes_on_over_mapped_regions_only() {
+        let mut regions = Regions::new();
+        for (start, kind) in [
+            (100, RegionKind::Mapped(0)),
+            (110, RegionKind::Mapped(0)),
+            (120, RegionKind::Mapped(1)),
+            (200, RegionKind::Device(0)),
+            (210, RegionKind::Device(0)),
+            (300, RegionKind::HostAllocated),
+        ] {
+            regions.insert(region(start, 10, kind));
+        }
+        assert!(regions.is_device_memory(105, 15));
+        assert!(!regions.is_device_memory(105, 16), "another device's");
+        assert!(regions.is_device_memory(200, 10));
+        assert!(!regions.is_device_memory(200, 11), "another allocation");
+        assert!(!regions.is_device_memory(300, 1));
+        assert!(!regions.is_device_memory(99, 1));
+        assert!(!regions.is_device_memory(105, usize::MAX));
+    }
+
+    #[test]
     fn overlap_is_seen_from_both_sides() {
         let mut regions = Regions::new();
         regions.insert(region(100, 10, RegionKind::HostRegistered));
-        assert!(!regions.overlaps(90, 10));
-        assert!(regions.overlaps(90, 11));
-        assert!(regions.overlaps(95, 50));
-        assert!(regions.overlaps(109, 1));
-        assert!(!regions.overlaps(110, 10));
+        assert!(regions.overlapping(90, 10).is_none());
+        assert!(regions.overlapping(90, 11).is_some());
+        assert!(regions.overlapping(95, 50).is_some());
+        assert!(regions.overlapping(109, 1).is_some());
+        assert!(regions.overlapping(110, 10).is_none());
     }
 
     #[test]

@@ -74,6 +74,7 @@ static MODULE: usize = 0;
 
 #[unsafe(no_mangle)]
 extern "C" fn __cudaRegisterFatBinary(_binary: *const c_void) -> *const usize {
+    crate::recording::begin();
     &raw const MODULE
 }
 

@@ -277,6 +277,12 @@ extern "C" fn query(handle: u64, caller: usize) -> Code {
 }
 with_caller!(cudaStreamQuery, "rsi", query);
 
+/// A stream that no other test waits for.
+#[cfg(test)]
+pub fn own_stream() -> u64 {
+    create(NON_BLOCKING, 0).expect("a stream can be made")
+}
+
 /// `cudaHostFn_t`.
 type HostFunction = unsafe extern "C" fn(*mut c_void);
 /// `cudaStreamCallback_t`.

@@ -175,7 +175,7 @@ extern "C" fn streamsan_memory_map(
         aligned(start)?;
         {
             let mut regions = write(&REGIONS)?;
-            if regions.overlaps(start, size) {
+            if regions.overlapping(start, size).is_some() {
                 return Err(Code::INVALID_VALUE);
             }
             protect(start, size, libc::PROT_READ | libc::PROT_WRITE)?;

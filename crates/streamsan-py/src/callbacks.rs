@@ -36,12 +36,14 @@ static REPLACED: AtomicBool = AtomicBool::new(false);
 /// `library` is the path of `libc10.so`, `functions` are the names of the table's entries in order.
 /// Raises `CaptureError` if this torch is built in another way.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn watch_gpu_trace(library: &str, functions: Vec<String>) -> PyResult<()> {
     if REPLACED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    let state = find_state(library)
-        .ok_or_else(|| CaptureError::new_err(format!("{library} does not have the symbol {STATE}; see `streamsan doctor`")))?;
+    let state = find_state(library).ok_or_else(|| {
+        CaptureError::new_err(format!("{library} does not have the symbol {STATE}; see `streamsan doctor`"))
+    })?;
     let original = state.load(Ordering::Acquire).cast::<*const *const *const c_void>();
     if original.is_null() {
         return Err(CaptureError::new_err("torch's gpu_trace is not active"));
@@ -106,7 +108,8 @@ fn own_function(name: &str) -> Option<TraceFunction> {
 fn with_python(action: impl FnOnce(Python<'_>)) {
     let guarded = catch_unwind(AssertUnwindSafe(|| {
         Python::try_attach(|py| {
-            let (mut kind, mut value, mut traceback) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+            let (mut kind, mut value, mut traceback) =
+                (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: the interpreter is attached; the three references go back to it below.
             unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut traceback) };
             action(py);

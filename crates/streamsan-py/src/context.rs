@@ -13,12 +13,14 @@ use crate::table::{intern_text, table};
 
 /// One call of the autograd engine by user code.
 pub struct BackwardCall {
-    /// Frames of the call, innermost first.
-    pub frames: Vec<u32>,
+    /// Frames of the call, innermost first, with those of the call around it if it was made inside of one.
+    frames: Vec<u32>,
     /// The same as an interned stack.
-    pub site: u32,
+    site: u32,
     /// The thread that made the call, on which the forward operations ran.
     pub caller: u64,
+    /// The call around this one.
+    outer: Option<Arc<BackwardCall>>,
     active: AtomicBool,
 }
 
@@ -27,11 +29,13 @@ static BACKWARD_CALLS: Mutex<Vec<Arc<BackwardCall>>> = Mutex::new(Vec::new());
 
 impl BackwardCall {
     /// Registers a call made here and now.
-    pub fn enter(frames: &Frames) -> Arc<Self> {
+    pub fn enter(py: Python<'_>) -> Arc<Self> {
+        let frames = whole_stack(py).ids;
         let call = Arc::new(Self {
-            site: intern_site(&frames.ids),
-            frames: frames.ids.clone(),
+            site: intern_site(&frames),
+            frames,
             caller: thread_number(),
+            outer: served(),
             active: AtomicBool::new(true),
         });
         BACKWARD_CALLS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&call));
@@ -42,6 +46,13 @@ impl BackwardCall {
     pub fn leave(self: &Arc<Self>) {
         self.active.store(false, Ordering::Relaxed);
         BACKWARD_CALLS.lock().unwrap_or_else(PoisonError::into_inner).retain(|call| !Arc::ptr_eq(call, self));
+    }
+
+    /// The call whose thread waits for this one: this call, or one around it.
+    fn made_elsewhere(self: &Arc<Self>) -> Option<Arc<Self>> {
+        std::iter::successors(Some(self), |call| call.outer.as_ref())
+            .find(|call| call.caller != thread_number())
+            .map(Arc::clone)
     }
 
     fn last() -> Option<Arc<Self>> {
@@ -91,18 +102,23 @@ fn served() -> Option<Arc<BackwardCall>> {
     })
 }
 
+/// The frames of this thread; on a thread of the engine, followed by those of the call it works for.
+fn whole_stack(py: Python<'_>) -> Frames {
+    let mut frames = Frames::capture(py);
+    let call = match served() {
+        Some(call) => call.made_elsewhere(),
+        None if frames.ids.is_empty() => BackwardCall::last(),
+        None => None,
+    };
+    if let Some(call) = call {
+        frames.ids.extend_from_slice(&call.frames);
+    }
+    frames
+}
+
 /// The stack of this thread; on a thread of the engine, followed by that of the call it works for.
 pub fn capture(py: Python<'_>) -> Stack {
-    let mut frames = Frames::capture(py);
-    if let Some(call) = served() {
-        if frames.ids.is_empty() {
-            return Stack { site: call.site, ..Stack::default() };
-        }
-        frames.ids.extend_from_slice(&call.frames);
-    } else if frames.ids.is_empty() {
-        return Stack { site: BackwardCall::last().map_or(0, |call| call.site), ..Stack::default() };
-    }
-    frames.intern()
+    whole_stack(py).intern()
 }
 
 fn apply(context: Context) {

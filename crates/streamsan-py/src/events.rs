@@ -14,8 +14,10 @@ use crate::errors::TraceError;
 /// the other keys depend on the kind and are those of `streamsan_trace::EventKind`.
 /// Raises `TraceError` if the file cannot be read.
 #[pyfunction]
-pub fn read_events<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyList>> {
-    let trace = file::read(&path).map_err(|error| TraceError::new_err(format!("{}: {error}", path.display())))?;
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
+pub fn read_events(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyList>> {
+    let trace =
+        file::read(&path).map_err(|error| TraceError::new_err(format!("{}: {error}", path.display())))?;
     let events = PyList::empty(py);
     for event in &trace.events {
         events.append(event_dict(py, &trace, event)?)?;

@@ -46,7 +46,11 @@ fn with_positions<R>(action: impl FnOnce(&mut Positions) -> R) -> R {
 /// Looks positions up; `None` for those not described yet.
 pub fn lookup(positions: &[(*mut PyObject, c_int)], into: &mut Vec<Option<Known>>) {
     with_positions(|state| {
-        into.extend(positions.iter().map(|&(code, instruction)| state.known.get(&(code as usize, instruction)).copied()));
+        into.extend(
+            positions
+                .iter()
+                .map(|&(code, instruction)| state.known.get(&(code as usize, instruction)).copied()),
+        );
     });
 }
 
@@ -156,6 +160,8 @@ impl Place {
     }
 
     fn is_thin(&self) -> bool {
-        self.owner == Owner::Library && self.file.contains("/torch/") && !self.file.contains("/torch/nn/modules/")
+        self.owner == Owner::Library
+            && self.file.contains("/torch/")
+            && !self.file.contains("/torch/nn/modules/")
     }
 }

@@ -10,8 +10,9 @@ use crate::tensor::{device_index, for_each_tensor};
 /// Mode of an argument whose bytes are not touched.
 pub const METADATA: u32 = u32::MAX;
 
-/// Route of operators that touch no bytes and allocate nothing.
-pub const ROUTE_VIEW: u32 = 0;
+/// Routes of operators that touch no bytes and allocate nothing themselves: views, and those that run as
+/// the other operators they call.
+const ROUTES_WITHOUT_RECORD: [u32; 2] = [0, 5];
 
 /// One argument that may hold tensors.
 pub struct Input {
@@ -70,6 +71,11 @@ impl Plan {
 }
 
 impl Plan {
+    /// Whether the operator is recorded itself.
+    pub fn is_recorded(&self) -> bool {
+        !ROUTES_WITHOUT_RECORD.contains(&self.route)
+    }
+
     /// Calls `action` with each tensor of the arguments.
     pub fn for_each_input<'py>(
         &self,

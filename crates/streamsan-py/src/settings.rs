@@ -58,7 +58,11 @@ impl Settings {
     pub fn owner(&self, file: &str) -> Owner {
         if file.starts_with('<') {
             let typed = ["<string>", "<stdin>", "<ipython-input"];
-            return if typed.iter().any(|name| file.starts_with(name)) { Owner::User } else { Owner::Library };
+            return if typed.iter().any(|name| file.starts_with(name)) {
+                Owner::User
+            } else {
+                Owner::Library
+            };
         }
         if is_below(file, &self.own) {
             return Owner::Streamsan;

@@ -52,7 +52,9 @@ fn accessors() -> &'static Accessors {
             Accessors {
                 back: std::mem::transmute::<*mut c_void, Option<FrameToObject>>(symbol(c"PyFrame_GetBack")),
                 code: std::mem::transmute::<*mut c_void, Option<FrameToObject>>(symbol(c"PyFrame_GetCode")),
-                instruction: std::mem::transmute::<*mut c_void, Option<FrameToInt>>(symbol(c"PyFrame_GetLasti")),
+                instruction: std::mem::transmute::<*mut c_void, Option<FrameToInt>>(symbol(
+                    c"PyFrame_GetLasti",
+                )),
             }
         }
     })
@@ -78,9 +80,10 @@ fn instruction(frame: &Bound<'_, PyAny>) -> c_int {
     match accessors().instruction {
         // SAFETY: the function reads the frame.
         Some(function) => unsafe { function(frame.as_ptr()) },
-        None => {
-            frame.getattr(intern!(frame.py(), "f_lasti")).and_then(|value| value.extract()).unwrap_or_default()
-        }
+        None => frame
+            .getattr(intern!(frame.py(), "f_lasti"))
+            .and_then(|value| value.extract())
+            .unwrap_or_default(),
     }
 }
 
@@ -123,7 +126,8 @@ impl Frames {
     /// Captures the stack of this thread; empty on a thread that runs no Python.
     pub fn capture(py: Python<'_>) -> Self {
         // SAFETY: the interpreter is attached; the result is a borrowed reference or null.
-        let innermost = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<PyObject>()) };
+        let innermost =
+            unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<PyObject>()) };
         let mut objects = Vec::with_capacity(32);
         let mut next = innermost;
         while let Some(frame) = next {
@@ -134,7 +138,8 @@ impl Frames {
                 break;
             }
         }
-        let positions: Vec<_> = objects.iter().map(|(frame, code)| (code.as_ptr(), instruction(frame))).collect();
+        let positions: Vec<_> =
+            objects.iter().map(|(frame, code)| (code.as_ptr(), instruction(frame))).collect();
         let mut known = Vec::with_capacity(positions.len());
         frames::lookup(&positions, &mut known);
         for (index, slot) in known.iter_mut().enumerate() {

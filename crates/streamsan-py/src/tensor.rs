@@ -48,7 +48,8 @@ pub fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// The bytes of a tensor as an access; `None` if it has none.
 pub fn access(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32) -> PyResult<Option<RawAccess>> {
     let py = tensor.py();
-    let mut access = RawAccess { address: address(tensor)?, length: 0, shape: 0, mode, argument, reserved: 0 };
+    let mut access =
+        RawAccess { address: address(tensor)?, length: 0, shape: 0, mode, argument, reserved: 0 };
     if tensor.call_method0(intern!(py, "is_contiguous"))?.is_truthy()? {
         access.length = tensor.getattr(intern!(py, "nbytes"))?.extract()?;
         return Ok((access.length > 0).then_some(access));

@@ -9,8 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::context::{self, BackwardCall, capture, thread_number};
 use crate::operation;
-use crate::plan::{Plan, ROUTE_VIEW};
-use crate::stack::Frames;
+use crate::plan::Plan;
 use crate::table::table;
 use crate::torch_functions::{next_sequence_number, running_node};
 
@@ -69,7 +68,7 @@ impl ThreadRecorder {
     /// Before an operator runs. Returns the device it runs on, -1 for the host, or -2 for the host if the
     /// operator makes page-locked memory.
     ///
-    /// Unless the answer is -1 or the plan's route is "view", `leave` must follow.
+    /// Unless the answer is -1 or the operator is not recorded itself, `leave` must follow.
     fn begin(
         &self,
         py: Python<'_>,
@@ -81,7 +80,7 @@ impl ThreadRecorder {
         let device = plan.device(args, kwargs)?;
         let new_node = new_node(py)?;
         if device < 0 {
-            if plan.route != ROUTE_VIEW {
+            if plan.is_recorded() {
                 record_host(py, plan, args, kwargs)?;
                 if plan.page_locks(kwargs)? {
                     context::enter(capture(py), 0, plan.label);
@@ -91,7 +90,7 @@ impl ThreadRecorder {
             return Ok(-1);
         }
         let call = self.state().backward_calls.last().cloned();
-        if plan.route == ROUTE_VIEW && new_node.is_none() {
+        if !plan.is_recorded() && new_node.is_none() {
             return Ok(device);
         }
         if let Some(call) = &call
@@ -102,9 +101,13 @@ impl ThreadRecorder {
         let stack = capture(py);
         if let Some(number) = new_node {
             let mut state = self.state();
-            state.forward_sites.entry(thread_number()).or_insert_with(ForwardSites::new).remember(number, stack.site);
+            state
+                .forward_sites
+                .entry(thread_number())
+                .or_insert_with(ForwardSites::new)
+                .remember(number, stack.site);
         }
-        if plan.route != ROUTE_VIEW {
+        if plan.is_recorded() {
             let forward_site = self.forward_site(py, call.as_deref())?;
             context::enter(stack, forward_site, plan.label);
         }
@@ -150,8 +153,7 @@ impl ThreadRecorder {
 
     /// The autograd engine is called here.
     fn enter_backward(&self, py: Python<'_>) {
-        let frames = Frames::capture(py);
-        let call = BackwardCall::enter(&frames);
+        let call = BackwardCall::enter(py);
         self.state().backward_calls.push(call);
     }
 

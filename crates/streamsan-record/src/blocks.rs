@@ -2,14 +2,24 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use streamsan_trace::{BlockId, MemorySpace};
+use streamsan_trace::{BlockId, MemorySpace, StreamId};
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
     id: BlockId,
     /// 0: not known yet.
     size: u64,
+    owner: StreamId,
     live: bool,
+    /// Whether it got a guard when it was freed.
+    guarded: bool,
+}
+
+/// A block that was given back to the caching allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freed {
+    pub block: BlockId,
+    pub address: u64,
 }
 
 /// A runtime allocation.
@@ -66,17 +76,17 @@ impl Blocks {
     }
 
     /// The caching allocator handed out a block of a size not known yet.
-    pub fn add_cached(&mut self, address: u64) -> BlockId {
+    pub fn add_cached(&mut self, address: u64, owner: StreamId) -> BlockId {
         let id = self.next();
-        self.cached.insert(address, Block { id, size: 0, live: true });
+        self.cached.insert(address, Block { id, size: 0, owner, live: true, guarded: false });
         id
     }
 
     /// The caching allocator was given the block at `address` back.
-    pub fn free_cached(&mut self, address: u64) -> Option<BlockId> {
+    pub fn free_cached(&mut self, address: u64) -> Option<Freed> {
         let block = self.cached.get_mut(&address).filter(|block| block.live)?;
         block.live = false;
-        Some(block.id)
+        Some(Freed { block: block.id, address })
     }
 
     /// The block at `address` has `size` bytes: its id if that is news.
@@ -116,8 +126,23 @@ impl Blocks {
     }
 
     /// A freed block got one more guard.
-    pub fn add_guard(&mut self, block: BlockId) {
-        *self.guards.entry(block).or_default() += 1;
+    pub fn add_guard(&mut self, freed: Freed) {
+        *self.guards.entry(freed.block).or_default() += 1;
+        if let Some(block) = self.cached.get_mut(&freed.address).filter(|block| block.id == freed.block) {
+            block.guarded = true;
+        }
+    }
+
+    /// Freed blocks without a guard that were not handed out again and may have been used on `stream`: those to
+    /// which a guard may belong that is recorded late. `same_device` says which owners are possible.
+    pub fn unguarded(&self, stream: StreamId, same_device: impl Fn(StreamId) -> bool) -> Vec<Freed> {
+        self.cached
+            .iter()
+            .filter(|(_, block)| {
+                !block.live && !block.guarded && block.owner != stream && same_device(block.owner)
+            })
+            .map(|(&address, block)| Freed { block: block.id, address })
+            .collect()
     }
 
     /// One guard of a freed block finished: whether it was the last.

@@ -213,6 +213,8 @@ impl Recorder {
         let mut thread = self.thread();
         // A thread without a line of Python, such as a watchdog that drops a tensor, runs no program.
         thread.runs_python |= site != SiteId(0);
+        // The guards of a free are recorded inside it, where no Python runs.
+        thread.freed = None;
         let context = &mut thread.context;
         (context.site, context.forward_site, context.label) = (site, forward_site, label);
         context.version += 1;

@@ -3,9 +3,12 @@
 
 use std::sync::atomic::Ordering;
 
-use streamsan_trace::{DeviceId, EventKind, HostWaitHow, MemorySpace, Observer, WaitTarget};
+use streamsan_trace::{
+    DeviceId, EventKind, HostWaitHow, MemorySpace, Observer, SiteId, StreamId, WaitTarget,
+};
 
-use crate::handles::Maker;
+use crate::blocks::Freed;
+use crate::handles::{EventState, Maker, Streams};
 use crate::table::TorchCallback;
 use crate::thread::{Held, HeldCall, Thread};
 use crate::{Library, Recorder, WaitOn};
@@ -27,14 +30,14 @@ impl Recorder {
         state.stream = Some(stream);
         // Bound at once: another thread may see it finished before this one settles it.
         let guarded = thread.freed.filter(|_| perhaps_allocator);
-        state.guards = guarded;
+        state.guards = guarded.iter().map(|freed| freed.block).collect();
         state.maker = match caller {
             Library::C10Cuda if layer => Maker::DeviceAllocator,
             Library::TorchCuda => Maker::PinnedAllocator,
             _ => Maker::Program,
         };
-        if let Some(block) = guarded {
-            known.blocks.add_guard(block);
+        if let Some(freed) = guarded {
+            known.blocks.add_guard(freed);
         }
         drop(known);
         let call = HeldCall::Record { handle: event, stream, perhaps_allocator, guarded };
@@ -68,18 +71,39 @@ impl Recorder {
     /// Writes what is held, for which no callback came.
     pub(crate) fn settle(&self, thread: &mut Thread) {
         let Some(held) = thread.held.take() else { return };
-        if let HeldCall::Record { stream, perhaps_allocator: true, guarded, .. } = held.call {
+        if let HeldCall::Record { handle, stream, perhaps_allocator: true, guarded } = held.call {
             // A record that neither torch nor a free accounts for orders nothing that the program can rely on.
-            if let Some(block) = guarded {
-                thread.put(held.number, held.site, &EventKind::FreeGuard { block, stream }, &[]);
+            match guarded {
+                Some(Freed { block, .. }) => {
+                    thread.put(held.number, held.site, &EventKind::FreeGuard { block, stream }, &[]);
+                }
+                None => self.guard_late(thread, handle, stream),
             }
         } else {
             self.write_held(thread, &held, held.site);
         }
     }
 
+    /// A guard that is recorded outside a free: the free was deferred (graph capture, a memory pool in use), and
+    /// the allocator makes up for it at a later allocation. Which block it is for is not visible, so every block that
+    /// it can be for gets it: that may hide an early reuse, and never reports one that cannot happen.
+    fn guard_late(&self, thread: &mut Thread, handle: u64, stream: StreamId) {
+        let mut known = self.known();
+        let device = |streams: &Streams, stream| streams.place(stream).map(|(_, device)| device);
+        let on = device(&known.streams, stream);
+        let late = known.blocks.unguarded(stream, |owner| device(&known.streams, owner) == on);
+        for &freed in &late {
+            known.blocks.add_guard(freed);
+            known.events.entry(handle).guards.push(freed.block);
+        }
+        drop(known);
+        for Freed { block, .. } in late {
+            thread.emit(&self.file, &EventKind::FreeGuard { block, stream }, &[]);
+        }
+    }
+
     /// Writes what is held as the program's.
-    fn write_held(&self, thread: &mut Thread, held: &Held, site: streamsan_trace::SiteId) {
+    fn write_held(&self, thread: &mut Thread, held: &Held, site: SiteId) {
         let kind = match held.call {
             HeldCall::Record { handle, stream, .. } => {
                 EventKind::EventRecord { event: self.known().events.id(handle), stream }
@@ -104,9 +128,9 @@ impl Recorder {
             let mut known = self.known();
             let state = known.events.entry(event);
             state.maker = Maker::Program;
-            state.guards = None;
-            if let Some(block) = guarded {
-                known.blocks.finish_guard(block);
+            state.guards.clear();
+            if let Some(freed) = guarded {
+                known.blocks.finish_guard(freed.block);
             }
         }
         thread.held = None;
@@ -136,7 +160,7 @@ impl Recorder {
                     _ => DeviceId(0),
                 };
                 let stream = self.stream(&mut thread, &mut known, b, device.0);
-                let block = known.blocks.add_cached(a);
+                let block = known.blocks.add_cached(a, stream);
                 let space = MemorySpace::Cached(device);
                 let kind = EventKind::Alloc { block, stream, space, address: a, size: 0 };
                 thread.emit(&self.file, &kind, &[]);
@@ -144,7 +168,7 @@ impl Recorder {
             TorchCallback::MemoryDeallocation => {
                 self.settle(&mut thread);
                 thread.freed = self.known().blocks.free_cached(a);
-                if let Some(block) = thread.freed {
+                if let Some(Freed { block, .. }) = thread.freed {
                     thread.emit(&self.file, &EventKind::FreeRequest { block }, &[]);
                 }
             }
@@ -182,18 +206,18 @@ impl Recorder {
         let mut known = self.known();
         let state = match target {
             WaitOn::Event(event) => known.events.get(event),
-            _ => crate::handles::EventState::default(),
+            _ => EventState::default(),
         };
         let observer = self.observer(&thread, target, how, caller, announced, state.maker);
         let target = match target {
             WaitOn::Event(event) => {
                 if observer == Observer::DeviceAllocator {
                     // It frees its block and orders nothing else. Its events are not in the trace.
-                    known.events.entry(event).guards = None;
-                    if let Some(block) = state.guards
-                        && known.blocks.finish_guard(block)
-                    {
-                        thread.emit(&self.file, &EventKind::FreeDone { block }, &[]);
+                    known.events.entry(event).guards.clear();
+                    for block in state.guards {
+                        if known.blocks.finish_guard(block) {
+                            thread.emit(&self.file, &EventKind::FreeDone { block }, &[]);
+                        }
                     }
                     return;
                 }

@@ -98,15 +98,15 @@ pub enum Maker {
 }
 
 /// One event handle.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct EventState {
     /// Given at its first appearance in the trace; the device allocator's events never get one.
     id: Option<EventId>,
     pub maker: Maker,
     /// The stream of its last record.
     pub stream: Option<StreamId>,
-    /// The freed block that its last record guards.
-    pub guards: Option<BlockId>,
+    /// The freed blocks that its last record guards: one, unless it came late.
+    pub guards: Vec<BlockId>,
 }
 
 /// All events.
@@ -131,7 +131,7 @@ impl Events {
 
     /// What is known of a handle.
     pub fn get(&self, handle: u64) -> EventState {
-        self.known.get(&handle).copied().unwrap_or_default()
+        self.known.get(&handle).cloned().unwrap_or_default()
     }
 
     /// The same, to be changed. A handle whose creation was not seen is taken up.

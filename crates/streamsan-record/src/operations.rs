@@ -24,7 +24,9 @@ impl Recorder {
     /// A stream was created. `blocking`: without the non-blocking flag.
     pub fn stream_created(&self, handle: u64, device: u32, blocking: bool, priority: i32) {
         let mut thread = self.begin();
-        let new = self.known().streams.create(handle, device, blocking, priority);
+        let mut known = self.known();
+        let new = known.streams.create(handle, device, blocking, priority);
+        // Under the lock: no other thread uses it before.
         self.announce(&mut thread, new);
     }
 

@@ -129,11 +129,11 @@ impl Recorder {
         thread.leave_chunk();
     }
 
-    /// Notes that the process forked: called in the parent.
+    /// Notes that the process forked, once a thread and site: called in the parent.
     pub(crate) fn forked(&self) {
         if self.is_recording() {
             let mut thread = self.begin();
-            self.put_gap(&mut thread, GapReason::Forked, "");
+            self.put_gap_once(&mut thread, GapReason::Forked, "fork");
         }
     }
 

@@ -90,11 +90,12 @@ pub struct RecorderTable {
     /// Interns a shape in normal form: `run` bytes at steps `(size, stride)`, pairs of u64.
     pub intern_shape: unsafe extern "C" fn(run: u64, pairs: *const u64, count: usize) -> u32,
     /// Sets what runtime calls of this thread are attributed to until the next call: the call stack, the
-    /// forward stack (0: none) and the label (0: the call's own name). Returns nothing.
+    /// forward stack (0: none) and the label (0: the call's own name). While the label is not 0, kernel launches of
+    /// this thread belong to that operation; otherwise each is a gap. Returns nothing.
     pub set_context: unsafe extern "C" fn(site: u32, forward_site: u32, label: u32),
     /// Records an operation on the stream with this raw handle (0: the legacy default stream of `device`).
     /// Uses the site and label of `set_context`. `flags` bit 0: it ends with a host wait on its stream.
-    /// `launches_expected`: kernel launches of this thread until the next `set_context` belong to it.
+    /// Accesses to memory that is not known (ordinary host memory) are dropped.
     pub operation: unsafe extern "C" fn(
         stream: u64,
         device: u32,

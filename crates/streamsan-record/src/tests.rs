@@ -3,6 +3,7 @@
 mod feed;
 mod file;
 mod memory;
+mod random;
 
 use std::ops::Deref;
 use std::path::PathBuf;

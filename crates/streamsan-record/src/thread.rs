@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use streamsan_trace::file::layout::{CHUNK, ChunkKind, FIRST_CHUNK, chunk_length};
 use streamsan_trace::file::record::{RECORD, encode, record_count};
-use streamsan_trace::{Access, BlockId, EventId, EventKind, LabelId, OpNumber, SiteId, StreamId, ThreadId};
+use streamsan_trace::{Access, EventId, EventKind, LabelId, OpNumber, SiteId, StreamId, ThreadId};
 
 use crate::WaitOn;
+use crate::blocks::Freed;
 use crate::writer::{Chunk, Stopped, TraceFile};
 
 /// What the thread's calls are attributed to.
@@ -43,7 +44,7 @@ pub enum HeldCall {
         /// Whether it can be the device allocator's.
         perhaps_allocator: bool,
         /// The freed block that it guards if it is.
-        guarded: Option<BlockId>,
+        guarded: Option<Freed>,
     },
     /// A wait by a stream.
     Wait { handle: u64, event: EventId, stream: StreamId },
@@ -58,7 +59,7 @@ pub struct Thread {
     pub runs_python: bool,
     pub held: Option<Held>,
     /// The block freed last, while the event records of the allocator that follow are its guards.
-    pub freed: Option<BlockId>,
+    pub freed: Option<Freed>,
     /// What torch said it is about to wait for.
     pub announced: Option<WaitOn>,
     /// A host wait that was entered, with the number taken then.

@@ -1,6 +1,6 @@
 //! The trace file as it grows: its header, its counter of events, and chunks with their committed lengths.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -49,7 +49,10 @@ impl TraceFile {
     /// not replace its parent's trace.
     pub fn create(path: &Path, capture: CaptureKind, devices: u32) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        let mut header = Mapping::new(&file, 0, PAGE)?;
+        let mut header = Mapping::new(&file, 0, PAGE).inspect_err(|_| {
+            // An empty file would only puzzle whoever reads it.
+            let _ = fs::remove_file(path);
+        })?;
         let start = FileHeader::open(capture, std::process::id(), devices);
         header.bytes_mut(0, size_of::<FileHeader>()).copy_from_slice(bytes_of(&start));
         Ok(Self {

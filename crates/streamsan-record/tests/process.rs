@@ -3,7 +3,8 @@
 //! Each test starts this test binary again as a child that records and then ends in its own way.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Output};
 
 use streamsan_record::table::{RawAccess, TABLE_VERSION};
 use streamsan_record::{Library, StartOptions, env, recorder, start, table};
@@ -15,16 +16,20 @@ const CHILD: &str = "STREAMSAN_TEST_CHILD";
 const SIDE: u64 = 0x5000;
 const MEMORY: u64 = 0x7000_0000;
 
+fn spawn(what: &str, path: &Path) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .env(CHILD, what)
+        .env(env::TRACE, path)
+        .output()
+        .unwrap()
+}
+
 /// Runs a child and reads what it recorded.
 fn record(what: &str) -> (ExitStatus, Trace) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.sstrace");
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored", "--nocapture"])
-        .env(CHILD, what)
-        .env(env::TRACE, &path)
-        .output()
-        .unwrap();
+    let output = spawn(what, &path);
     let trace = read(&path).unwrap_or_else(|error| {
         panic!("cannot read {}: {error}\n{}", path.display(), String::from_utf8_lossy(&output.stderr))
     });
@@ -49,7 +54,18 @@ fn child() {
     if what == "full" {
         limit_file_size(640 * 1024);
     }
-    start(StartOptions { path, capture: CaptureKind::Virtual, devices: 1 }).unwrap();
+    let options = StartOptions { path, capture: CaptureKind::Virtual, devices: 1 };
+    if what == "no room" {
+        limit_file_size(100);
+        let path = options.path.clone();
+        let error = start(options).unwrap_err().to_string();
+        assert!(error.starts_with("cannot write the trace ") && error.contains("too large"), "{error}");
+        assert!(recorder().is_none() && !path.exists());
+        operate(1);
+        // SAFETY: as below.
+        unsafe { libc::_exit(9) }
+    }
+    start(options).unwrap();
     let recorder = recorder().unwrap();
     recorder.stream_created(SIDE, 0, false, 0);
     recorder.memory_allocated(MemorySpace::Device(streamsan_trace::DeviceId(0)), MEMORY, 4096);
@@ -180,6 +196,13 @@ fn a_full_disk_stops_recording_and_not_the_program() {
     assert_eq!(status.code(), Some(0));
     assert!((100..10_100).contains(&operations(&trace)), "{}", operations(&trace));
     assert_eq!(gaps(&trace), [GapReason::Lost]);
+}
+
+#[test]
+fn no_room_for_a_trace_is_an_error_that_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let status = spawn("no room", &folder.path().join("run.sstrace")).status;
+    assert_eq!(status.code(), Some(9));
 }
 
 #[test]

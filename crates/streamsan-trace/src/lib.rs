@@ -19,6 +19,8 @@ pub use access::{Access, AccessMode};
 pub use event::{
     AccessRange, Event, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpKind, Subject, WaitTarget,
 };
-pub use ids::{BlockId, DeviceId, EventId, FrameId, LabelId, OpNumber, ShapeId, SiteId, StreamId, StringId, ThreadId};
+pub use ids::{
+    BlockId, DeviceId, EventId, FrameId, LabelId, OpNumber, ShapeId, SiteId, StreamId, StringId, ThreadId,
+};
 pub use tables::{Frame, FrameOrigin, Shape, ShapeDimension, Tables, VisibleStream};
 pub use trace::{CaptureKind, Header, Trace};

@@ -6,6 +6,7 @@ lies in leaves `sys.path`, and the `sitecustomize` that it hides, if there is on
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def _run_hidden() -> None:
     """Runs the `sitecustomize` that this one hides, if there is one."""
     own = sys.modules.pop("sitecustomize", None)
     if importlib.util.find_spec("sitecustomize") is not None:
-        import sitecustomize  # noqa: F401
+        importlib.import_module("sitecustomize")
     elif own is not None:
         # The import that runs this file expects to find the module when it is done.
         sys.modules["sitecustomize"] = own
@@ -35,7 +36,9 @@ def _load_package() -> bool:
         return True
     package = _HERE.parent
     location = package / "__init__.py"
-    spec = importlib.util.spec_from_file_location("streamsan", location, submodule_search_locations=[str(package)])
+    spec = importlib.util.spec_from_file_location(
+        "streamsan", location, submodule_search_locations=[str(package)]
+    )
     if spec is None or spec.loader is None:
         return False
     module = importlib.util.module_from_spec(spec)

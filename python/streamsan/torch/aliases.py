@@ -20,8 +20,8 @@ _tensors: dict[_Key, torch.Tensor] = {}
 def alias(tensor: torch.Tensor) -> torch.Tensor:
     """Returns the host tensor over the bytes of a device tensor.
 
-    It does not own them: it is to be used while the device tensor lives. Tensors over the same address with the
-    same layout share one alias.
+    It does not own them: it is to be used while the device tensor lives. Tensors over the same address with
+    the same layout share one alias.
     """
     storage = tensor.untyped_storage()
     key = (

@@ -31,7 +31,8 @@ def virtual_functions(header: Path) -> list[str]:
         text = header.read_text(encoding="utf-8")
     except OSError as error:
         raise CaptureError(
-            f"{header}: cannot be read ({error.strerror}); streamsan needs the headers that torch's wheels bring"
+            f"{header}: cannot be read ({error.strerror}); "
+            "streamsan needs the headers that torch's wheels bring"
         ) from error
     text = re.sub(r"//[^\n]*", "", text)
     _, found, body = text.partition("struct C10_API PyInterpreterVTable")
@@ -41,5 +42,7 @@ def virtual_functions(header: Path) -> list[str]:
         # A destructor has two entries.
         entries.extend([name, name] if name.startswith("~") else [name])
     if not found or not entries:
-        raise CaptureError(f"{header}: the declaration of PyInterpreterVTable is not there; this torch is not known")
+        raise CaptureError(
+            f"{header}: the declaration of PyInterpreterVTable is not there; this torch is not known"
+        )
     return entries

@@ -1,9 +1,9 @@
 """Random numbers of the virtual device.
 
-An operator that draws on a device generator draws from a host generator instead, seeded from the seed and the
-offset of the device generator, whose offset then moves on. So numbers depend on seed and offset alone:
-`torch.manual_seed` and saving and restoring the generator's state work as on a GPU. The numbers themselves are
-not those of a GPU.
+An operator that draws on a device generator draws from a host generator instead, seeded from the seed and
+the offset of the device generator, whose offset then moves on. So numbers depend on seed and offset alone:
+`torch.manual_seed` and saving and restoring the generator's state work as on a GPU. The numbers themselves
+are not those of a GPU.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def find(args: tuple[object, ...], kwargs: dict[str, object]) -> torch.Generator
 def drawing(device: int, given: torch.Generator | None) -> Iterator[torch.Generator]:
     """Seeds the host's default generator for one operator and restores it afterwards."""
     torch.cuda.init()
-    source = given if given is not None and given.device.type == "cuda" else torch.cuda.default_generators[device]
+    source = (
+        given if given is not None and given.device.type == "cuda" else torch.cuda.default_generators[device]
+    )
     host = torch.default_generator
     state = host.get_state()
     offset = source.get_offset()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import sysconfig
@@ -14,6 +13,7 @@ from streamsan import _core
 from streamsan._errors import CaptureError
 from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
+from streamsan.torch.kernels import keep_to_plain_kernels
 from streamsan.torch.places import describe_place
 from streamsan.torch.printing import keep_mode_on
 from streamsan.torch.streams import watch_streams
@@ -37,17 +37,17 @@ def install() -> None:
             "install the CUDA build (the default of PyPI on Linux)"
         )
     _installed = True
-    _core.configure(_library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place)
+    _core.configure(
+        _library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place
+    )
     _tell_header()
-    _keep_to_plain_kernels()
+    keep_to_plain_kernels()
     register_callbacks()
     watch_streams()
     watch_backward()
     watch_threads()
     keep_mode_on()
-    mode = enter_thread()
-    # Called before the trace is closed: what the interpreter frees at its end is not watched.
-    atexit.register(mode.__exit__, None, None, None)
+    enter_thread()
 
 
 def _library_folders() -> list[str]:
@@ -62,11 +62,3 @@ def _tell_header() -> None:
     _core.set_header_text(1, os.getcwd())
     version = ".".join(str(part) for part in sys.version_info[:3])
     _core.set_header_text(2, f"torch {torch.__version__}, CUDA {torch.version.cuda}, Python {version}")
-
-
-def _keep_to_plain_kernels() -> None:
-    """Turns fused libraries off, so that composite operators come apart into ones with host kernels."""
-    torch.backends.cudnn.enabled = False
-    torch.backends.cuda.enable_flash_sdp(False)
-    torch.backends.cuda.enable_mem_efficient_sdp(False)
-    torch.backends.cuda.enable_cudnn_sdp(False)

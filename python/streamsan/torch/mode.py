@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
 from streamsan.torch import readback, transfers
-from streamsan.torch.plans import Operators, Route
+from streamsan.torch.plans import Operators, Route, kernel_key
 from streamsan.torch.virtual import compute
 
 _operators = Operators()
@@ -61,6 +61,9 @@ class StreamMode(TorchDispatchMode):
                 return func.decompose(*args, **kwargs)
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
+        if route is Route.KERNEL and device >= 0:
+            with self:
+                return func._op_dk(kernel_key(func), *args, **kwargs)
         if device == -1 or route is Route.VIEW:
             return func(*args, **kwargs)
         try:

@@ -5,75 +5,81 @@ from __future__ import annotations
 from typing import Final
 
 # Results that alias an argument without a word of it in the schema, and questions about tensors.
-VIEWS: Final = frozenset({
-    "_fused_sdp_choice",
-    "_has_compatible_shallow_copy_type",
-    "_has_same_storage_numel",
-    "_is_zerotensor",
-    "_reshape_alias",
-    "_unsafe_view",
-    "_version",
-    "as_strided_",
-    "detach_",
-    "is_pinned",
-    "is_same_size",
-    "is_set_to",
-    "lift",
-    "lift_fresh",
-    "record_stream",
-    "rename_",
-    "set_",
-    "size",
-    "squeeze_",
-    "storage_offset",
-    "stride",
-    "swapaxes_",
-    "swapdims_",
-    "sym_is_contiguous",
-    "sym_numel",
-    "sym_size",
-    "sym_storage_offset",
-    "sym_stride",
-    "t_",
-    "transpose_",
-    "unsqueeze_",
-})
+VIEWS: Final = frozenset(
+    {
+        "_fused_sdp_choice",
+        "_has_compatible_shallow_copy_type",
+        "_has_same_storage_numel",
+        "_is_zerotensor",
+        "_reshape_alias",
+        "_unsafe_view",
+        "_version",
+        "as_strided_",
+        "detach_",
+        "is_pinned",
+        "is_same_size",
+        "is_set_to",
+        "lift",
+        "lift_fresh",
+        "record_stream",
+        "rename_",
+        "set_",
+        "size",
+        "squeeze_",
+        "storage_offset",
+        "stride",
+        "swapaxes_",
+        "swapdims_",
+        "sym_is_contiguous",
+        "sym_numel",
+        "sym_size",
+        "sym_storage_offset",
+        "sym_stride",
+        "t_",
+        "transpose_",
+        "unsqueeze_",
+    }
+)
 
 # Allocate, but touch no bytes of a device; or make runtime calls that record themselves.
-REAL: Final = frozenset({
-    "_local_scalar_dense",
-    "_pin_memory",
-    "empty",
-    "empty_like",
-    "empty_permuted",
-    "empty_quantized",
-    "empty_strided",
-    "new_empty",
-    "new_empty_strided",
-    "pin_memory",
-    "resize_",
-    "resize_as_",
-})
+REAL: Final = frozenset(
+    {
+        "_local_scalar_dense",
+        "_pin_memory",
+        "empty",
+        "empty_like",
+        "empty_permuted",
+        "empty_quantized",
+        "empty_strided",
+        "new_empty",
+        "new_empty_strided",
+        "pin_memory",
+        "resize_",
+        "resize_as_",
+    }
+)
 
 # Copies, which may cross devices.
 COPIES: Final = frozenset({"_to_copy", "copy_"})
 
 # In-place operators that do not look at what they overwrite.
-OVERWRITES: Final = frozenset({
-    "_foreach_copy_",
-    "_foreach_zero_",
-    "bernoulli_",
-    "cauchy_",
-    "copy_",
-    "exponential_",
-    "fill_",
-    "geometric_",
-    "log_normal_",
-    "normal_",
-    "random_",
-    "uniform_",
-    "zero_",
-})
+OVERWRITES: Final = frozenset(
+    {
+        "_foreach_copy_",
+        "_foreach_zero_",
+        "bernoulli_",
+        "cauchy_",
+        "copy_",
+        "exponential_",
+        "fill_",
+        "geometric_",
+        "log_normal_",
+        "normal_",
+        "random_",
+        "uniform_",
+        "zero_",
+    }
+)
 
 # Arguments of which only shape, type and device matter. "*" stands for all operators.
 METADATA_ARGUMENTS: Final = {

@@ -40,7 +40,7 @@ def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.cuda.Stream]
 
 
 def _attributes(value: object) -> dict[str, object]:
-    """Returns the attributes of an object of a class written in Python; empty for modules, classes, functions."""
+    """Returns the attributes of an instance; none of modules, classes, functions, tensors."""
     if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor)):
         return {}
     attributes = getattr(value, "__dict__", None)

@@ -15,6 +15,8 @@ READ, WRITE, UPDATE, METADATA = 0, 1, 2, -1
 
 _KERNEL, _COPY_ON_DEVICE = 0, 3
 
+_BUILT_IN = frozenset({"aten", "prim", "prims"})
+
 
 class Route(enum.IntEnum):
     """How an operator on a device tensor is executed."""
@@ -28,7 +30,9 @@ class Route(enum.IntEnum):
     COMPUTE = 3
     """On host tensors over the same bytes."""
     PARTS = 4
-    """By the operators that it is made of. They come here whole where autograd is off, as in inference mode."""
+    """By the operators that it is made of. Such come here whole in inference mode."""
+    KERNEL = 5
+    """By its own kernel for the device, which calls other operators: one that the program registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,23 @@ def _route(func: OpOverload, name: str) -> Route:
         return Route.COPY
     if func._can_decompose():
         return Route.PARTS
+    if func.namespace not in _BUILT_IN and kernel_key(func) is not None:
+        return Route.KERNEL
     if _is_view(func):
         return Route.VIEW
     return Route.COMPUTE
+
+
+def kernel_key(func: OpOverload) -> torch._C.DispatchKey | None:
+    """Returns where the kernel of a registered operator is found, if it is to run on device tensors."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    for name in ("CompositeExplicitAutograd", "CUDA"):
+        if has(func.name(), name):
+            # A kernel for host tensors computes the result without what the other is made of.
+            if name == "CUDA" and has(func.name(), "CPU"):
+                return None
+            return getattr(torch._C.DispatchKey, name)
+    return None
 
 
 def _is_view(func: OpOverload) -> bool:

@@ -11,42 +11,46 @@ from typing import Final
 import torch
 
 # Wait at each call.
-ALWAYS: Final = frozenset({
-    "_coalesce",
-    "_ctc_loss",
-    "_linalg_check_errors",
-    "_linalg_eigh",
-    "_linalg_eigvals",
-    "_linalg_svd",
-    "_unique",
-    "_unique2",
-    "bincount",
-    "equal",
-    "geqrf",
-    "is_nonzero",
-    "item",
-    "linalg_eig",
-    "linalg_lstsq",
-    "linalg_matrix_rank",
-    "masked_select",
-    "nonzero",
-    "nonzero_numpy",
-    "repeat_interleave",
-    "segment_reduce",
-    "to_sparse",
-    "unique_consecutive",
-    "unique_dim",
-    "unique_dim_consecutive",
-})
+ALWAYS: Final = frozenset(
+    {
+        "_coalesce",
+        "_ctc_loss",
+        "_linalg_check_errors",
+        "_linalg_eigh",
+        "_linalg_eigvals",
+        "_linalg_svd",
+        "_unique",
+        "_unique2",
+        "bincount",
+        "equal",
+        "geqrf",
+        "is_nonzero",
+        "item",
+        "linalg_eig",
+        "linalg_lstsq",
+        "linalg_matrix_rank",
+        "masked_select",
+        "nonzero",
+        "nonzero_numpy",
+        "repeat_interleave",
+        "segment_reduce",
+        "to_sparse",
+        "unique_consecutive",
+        "unique_dim",
+        "unique_dim_consecutive",
+    }
+)
 
 # Wait if an index is a mask (its positions are counted first), or lies in host memory (it is uploaded).
-INDEXED: Final = frozenset({
-    "_index_put_impl_",
-    "_unsafe_index",
-    "index",
-    "index_put",
-    "index_put_",
-})
+INDEXED: Final = frozenset(
+    {
+        "_index_put_impl_",
+        "_unsafe_index",
+        "index",
+        "index_put",
+        "index_put_",
+    }
+)
 
 
 def waits(name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:

@@ -5,7 +5,10 @@ Each is wrapped so that the recorder knows the Python stack of the runtime calls
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import gc
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +36,20 @@ def _located(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _locate(owner: Any, name: str) -> None:
     function = getattr(owner, name, None)
-    if function is not None:
+    if function is None:
+        return
+    try:
         setattr(owner, name, _located(function))
+    except TypeError:
+        _replace_native(owner, name, _located(function))
+
+
+def _replace_native(owner: type, name: str, function: object) -> None:
+    """Replaces a method of a class written in C, which refuses to be changed from Python."""
+    [methods] = gc.get_referents(vars(owner))
+    if isinstance(methods, dict) and name in methods:
+        methods[name] = function
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(owner))
 
 
 def _watch_event_wait() -> None:
@@ -117,12 +132,21 @@ def watch_streams() -> None:
     """Wraps the methods and functions."""
     for name in _STREAM_METHODS:
         _locate(torch.cuda.Stream, name)
+        _locate(torch.Stream, name)
     for name in _EVENT_METHODS:
         _locate(torch.cuda.Event, name)
+    for name in (*_EVENT_METHODS, "wait"):
+        _locate(torch.Event, name)
     _watch_event_wait()
     _watch_stream_creation()
     _watch_sleep()
     _watch_host_reads()
+    native: Any = torch._C
+    _locate(native, "_cuda_emptyCache")
+    runtime = getattr(native, "_cudart", None)
+    for name in dir(runtime):
+        if name.startswith("cuda") and inspect.isbuiltin(getattr(runtime, name)):
+            _locate(runtime, name)
     _locate(torch.cuda, "synchronize")
     _locate(torch.accelerator, "synchronize")
     # These upload without an operator.

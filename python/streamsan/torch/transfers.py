@@ -10,7 +10,9 @@ from streamsan.torch.aliases import is_dense
 from streamsan.torch.plans import Operator
 
 
-def ends(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.device, torch.device]:
+def ends(
+    operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[torch.device, torch.device]:
     """Returns the devices of the source and of the destination."""
     if operator.name == "copy_":
         source = args[1] if len(args) > 1 else kwargs["src"]
@@ -29,7 +31,11 @@ def is_plain(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """Whether one runtime copy moves the bytes as they lie."""
     if operator.name == "copy_":
         target, source = args[0], args[1] if len(args) > 1 else kwargs["src"]
-        if target.dtype != source.dtype or target.is_neg() != source.is_neg() or target.is_conj() != source.is_conj():
+        if (
+            target.dtype != source.dtype
+            or target.is_neg() != source.is_neg()
+            or target.is_conj() != source.is_conj()
+        ):
             return False
         if target.shape != source.shape:
             return False
@@ -45,7 +51,7 @@ def is_plain(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def copy_in_steps(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Copies with temporaries. To be called with the dispatch mode on: each step is an operator of its own."""
+    """Copies with temporaries. To be called with the mode on: each step is an operator."""
     if operator.name == "copy_":
         source = args[1] if len(args) > 1 else kwargs["src"]
         non_blocking = bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking", False))
@@ -77,7 +83,11 @@ def _to_copy(
 def _copy(target: torch.Tensor, source: torch.Tensor, non_blocking: bool) -> None:
     if target.is_cuda or non_blocking:
         # The type is changed where the source lies.
-        landing = target if target.is_contiguous() else torch.empty(target.shape, dtype=target.dtype, device=target.device)
+        landing = (
+            target
+            if target.is_contiguous()
+            else torch.empty(target.shape, dtype=target.dtype, device=target.device)
+        )
         departing = source.to(target.dtype).expand_as(target).resolve_conj().resolve_neg().contiguous()
     else:
         same = target.is_contiguous() and source.dtype == target.dtype

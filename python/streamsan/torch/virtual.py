@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 from torch._ops import OpOverload
 
+from streamsan import _core
 from streamsan.torch import generators
 from streamsan.torch.aliases import alias, upload
+from streamsan.torch.cells import CELLS
 from streamsan.torch.plans import Operator
 
+_UNKNOWN_OPERATOR: Final = 3
 _HOST: Final = torch.device("cpu")
 _Tensor: Final = torch.Tensor
 
@@ -19,6 +24,7 @@ def compute(
     operator: Operator, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
 ) -> Any:
     """Runs the operator on the host; its new results are made by the device's allocator."""
+    run: Callable[..., Any] = CELLS.get(operator.name) or functools.partial(_run, func)
     host_args = [_to_host(value) for value in args]
     host_kwargs = {name: _to_host(value) for name, value in kwargs.items()} if kwargs else kwargs
     if host_kwargs:
@@ -26,15 +32,25 @@ def compute(
     if operator.random:
         with generators.drawing(device, generators.find(args, kwargs)) as host:
             _replace_generator(host_args, host_kwargs, host)
-            result = func(*host_args, **host_kwargs)
+            result = run(*host_args, **host_kwargs)
     elif operator.out_names:
         return _compute_out(operator, func, host_args, host_kwargs, kwargs)
     else:
-        result = func(*host_args, **host_kwargs)
+        result = run(*host_args, **host_kwargs)
     asked = kwargs.get("device")
     if asked is not None and torch.device(asked).type == "cpu":
         return result
     return _to_device(operator, result, args, kwargs, device)
+
+
+def _run(func: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return func(*args, **kwargs)
+    except NotImplementedError as error:
+        _core.gap(_UNKNOWN_OPERATOR, func._schema.name)
+        raise NotImplementedError(
+            f"{func} cannot be computed on the virtual device: torch has no kernel for it on the host"
+        ) from error
 
 
 def _to_host(value: Any) -> Any:
@@ -61,8 +77,10 @@ def _compute_out(
 ) -> Any:
     """Runs an `out=` operator into new host tensors: it may have to resize the given ones."""
     given = [kwargs[name] for name in operator.out_names]
-    fresh = [[_fresh(item) for item in out] if isinstance(out, (list, tuple)) else _fresh(out) for out in given]
-    func(*args, **{**host_kwargs, **dict(zip(operator.out_names, fresh, strict=True))})
+    fresh = [
+        [_fresh(item) for item in out] if isinstance(out, (list, tuple)) else _fresh(out) for out in given
+    ]
+    _run(func, *args, **{**host_kwargs, **dict(zip(operator.out_names, fresh, strict=True))})
     for out, result in zip(given, fresh, strict=True):
         pairs = zip(out, result, strict=True) if isinstance(result, list) else [(out, result)]
         for real, host in pairs:
@@ -76,7 +94,9 @@ def _fresh(out: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=out.dtype)
 
 
-def _to_device(operator: Operator, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: int) -> Any:
+def _to_device(
+    operator: Operator, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
+) -> Any:
     if isinstance(result, _Tensor):
         position = operator.results[0]
         if position >= 0:

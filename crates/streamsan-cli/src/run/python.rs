@@ -90,7 +90,7 @@ impl Python {
         }
         let (version, cuda) = (self.fact("torch"), self.fact("torch_cuda"));
         let install = format!(
-            "no GPU is needed, but the CUDA {CUDA_MAJOR} build of torch is: pip install torch --index-url https://download.pytorch.org/whl/cu130"
+            "no GPU is needed, but the CUDA {CUDA_MAJOR} build of torch is, which `pip install torch` gives on Linux"
         );
         if cuda.is_empty() {
             let build = if self.fact("torch_hip").is_empty() { "a CPU-only build" } else { "built for ROCm" };

@@ -1,5 +1,6 @@
 //! After the program: read the trace, check, say what was found, choose the status.
 
+use super::traces::Traces;
 use super::{End, nothing};
 use crate::ExitStatus;
 use crate::guard::quoted;
@@ -7,50 +8,65 @@ use crate::output::{colors_stderr, eprint, say};
 use crate::reports::{Judged, read, render};
 use std::fmt::Write as _;
 use std::path::Path;
-use streamsan_check::{Config, Level, Report};
+use streamsan_check::{Config, Level};
 use streamsan_report::{ColorChoice, Format};
 use streamsan_trace::{EventKind, GapReason, Trace};
 
 /// How many findings are shown at the end of a run, where they push the program's own output away.
 const SHOWN: usize = 20;
 
-pub(super) fn with_check(trace: &Path, end: End, error_exitcode: u8, color: ColorChoice) -> i32 {
+pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: ColorChoice) -> i32 {
     let check = |path: &Path| Judged::read(path, &Config::default()).map_err(|fault| fault.to_string());
-    let Some(judged) = recorded(trace, end, check) else { return nothing(end) };
-    let report = &judged.report;
-    if report.coverage.operations == 0 && report.findings.is_empty() {
-        return say_nothing(&judged.trace, end);
+    let mut judged = recorded(traces, end, check);
+    let Some(first) = judged.first() else { return nothing(end) };
+    let empty = |one: &Judged| one.report.coverage.operations == 0 && one.report.findings.is_empty();
+    if judged.iter().all(empty) {
+        return say_nothing(&first.trace, end);
     }
+    // A launcher imports torch and does nothing with it.
+    judged.retain(|one| !empty(one));
     say_end(end);
-    let counts = counts(report);
-    // Such a call was answered with an error.
-    let refused = report.gaps.iter().find(|gap| gap.reason == GapReason::UnsupportedCall);
-    let refused = refused.map(|gap| judged.trace.tables.string(gap.detail).to_owned());
-    let status = match (end.code(), report.coverage.operations) {
+    let operations: u64 = judged.iter().map(|one| one.report.coverage.operations).sum();
+    let errors = judged.iter().any(|one| one.report.has_errors());
+    let counts = counts(&judged);
+    let refused = judged.iter().find_map(refused);
+    let status = match (end.code(), operations) {
         (0, 0) => ExitStatus::NothingCaptured.code(),
-        (0, _) if report.has_errors() => i32::from(error_exitcode),
+        (0, _) if errors => i32::from(error_exitcode),
         (code, _) => code,
     };
-    eprint(&format!("\n{}\n", render(&[judged], Format::Full, colors_stderr(color), Some(SHOWN))));
+    let files = judged.iter().map(|one| quoted(&one.file)).collect::<Vec<_>>().join(" ");
+    eprint(&format!("\n{}\n", render(&judged, Format::Full, colors_stderr(color), Some(SHOWN))));
     if end.code() != 0
         && let Some(call) = refused
     {
         say(&format!("the program may have failed because of streamsan, which does not model {call} yet"));
     }
-    let again = format!("streamsan check {}", quoted(&trace.display().to_string()));
-    say(&format!("{counts}. Again, or in another format: {again}"));
+    say(&format!("{counts}. Again, or in another format: streamsan check {files}"));
     status
 }
 
-pub(super) fn without_check(trace: &Path, end: End) -> i32 {
-    let Some(recorded) = recorded(trace, end, |path| read(path).map_err(|fault| fault.to_string())) else {
-        return nothing(end);
+/// A call that was answered with an error because it is not modelled.
+fn refused(judged: &Judged) -> Option<String> {
+    let gap = judged.report.gaps.iter().find(|gap| gap.reason == GapReason::UnsupportedCall)?;
+    Some(judged.trace.tables.string(gap.detail).to_owned())
+}
+
+pub(super) fn without_check(traces: &Traces, end: End) -> i32 {
+    let read = |path: &Path| {
+        let trace = read(path).map_err(|fault| fault.to_string())?;
+        Ok((path.display().to_string(), trace))
     };
-    if !recorded.events.iter().any(|event| matches!(event.kind, EventKind::Op { .. })) {
-        return say_nothing(&recorded, end);
+    let mut recorded = recorded(traces, end, read);
+    let Some((_, first)) = recorded.first() else { return nothing(end) };
+    let empty = |trace: &Trace| !trace.events.iter().any(|event| matches!(event.kind, EventKind::Op { .. }));
+    if recorded.iter().all(|(_, trace)| empty(trace)) {
+        return say_nothing(first, end);
     }
+    recorded.retain(|(_, trace)| !empty(trace));
     say_end(end);
-    say(&format!("recorded. Check it: streamsan check {}", quoted(&trace.display().to_string())));
+    let files = recorded.iter().map(|(file, _)| quoted(file)).collect::<Vec<_>>().join(" ");
+    say(&format!("recorded. Check it: streamsan check {files}"));
     end.code()
 }
 
@@ -68,7 +84,7 @@ fn say_nothing(trace: &Trace, end: End) -> i32 {
     };
     no_operation(&[
         why,
-        "what child processes did is not recorded: start streamsan for the one that uses torch",
+        "what a child does after a fork is not recorded; processes that are started anew are",
     ]);
     ExitStatus::NothingCaptured.code()
 }
@@ -82,24 +98,30 @@ fn no_operation(notes: &[&str]) {
     eprint(&text);
 }
 
-/// What was recorded, or nothing, with the reason said.
-fn recorded<T>(trace: &Path, end: End, read: impl Fn(&Path) -> Result<T, String>) -> Option<T> {
-    let outcome = if trace.exists() { Some(read(trace)) } else { None };
-    match outcome {
-        Some(Ok(value)) => return Some(value),
-        Some(Err(message)) => {
-            say_end(end);
-            eprint(&format!("\n{message}\n"));
-        }
-        None => {
-            say_end(end);
-            no_operation(&[
-                "the recorder did not start: the command is statically linked, or clears its environment",
-                "name the Python program itself: streamsan run SCRIPT",
-            ]);
+/// What was recorded. Where there is nothing, or it cannot be read, the reason is said.
+fn recorded<T>(traces: &Traces, end: End, read: impl Fn(&Path) -> Result<T, String>) -> Vec<T> {
+    let paths = traces.found();
+    let mut values = Vec::new();
+    let mut messages = Vec::new();
+    for path in &paths {
+        match read(path) {
+            Ok(value) => values.push(value),
+            Err(message) => messages.push(message),
         }
     }
-    None
+    if paths.is_empty() || values.is_empty() {
+        say_end(end);
+    }
+    for message in messages {
+        eprint(&format!("\n{message}\n"));
+    }
+    if paths.is_empty() {
+        no_operation(&[
+            "no CUDA code was loaded: the program did not import torch",
+            "a command that is statically linked or clears its environment cannot be recorded: name the Python program itself",
+        ]);
+    }
+    values
 }
 
 fn say_end(end: End) {
@@ -113,8 +135,11 @@ fn say_end(end: End) {
     }
 }
 
-fn counts(report: &Report) -> String {
-    let count = |level| report.findings.iter().filter(|finding| finding.rule.level() == level).count();
+fn counts(judged: &[Judged]) -> String {
+    let count = |level| {
+        let findings = judged.iter().flat_map(|one| &one.report.findings);
+        findings.filter(|finding| finding.rule.level() == level).count()
+    };
     let spoken = |count: usize, word: &str| match count {
         1 => format!("1 {word}"),
         count => format!("{count} {word}s"),

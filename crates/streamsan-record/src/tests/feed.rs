@@ -160,12 +160,32 @@ fn a_free_without_record_stream_has_no_guard() {
     recorded.torch_callback(Callback::MemoryAllocation, MEMORY, 0);
     recorded.torch_callback(Callback::MemoryDeallocation, MEMORY, 0);
     recorded.operation(SIDE, 0, 0, 0, &[]);
-    // A record by the allocator that no free accounts for is nobody's.
-    recorded.event_recorded(EVENT, SIDE, 0, Library::C10Cuda);
     let kinds = recorded.kinds();
     assert_eq!(kinds[2], EventKind::FreeRequest { block: BLOCK });
     assert!(matches!(kinds[3], EventKind::Op { .. }));
     assert_eq!(kinds.len(), 4);
+}
+
+#[test]
+fn a_deferred_free_gets_its_guards_at_a_later_allocation() {
+    // `use_mem_pool` and graph capture put off the records of a free until the next allocation after them.
+    let recorded = Recorded::with_torch();
+    let site = recorded.site(9);
+    for index in 0..3 {
+        recorded.torch_callback(Callback::MemoryAllocation, MEMORY + index * 512, 0);
+    }
+    // The last one is the side stream's own: no stream but another one can be recorded for it.
+    recorded.torch_callback(Callback::MemoryAllocation, MEMORY + 4096, SIDE);
+    for address in [MEMORY, MEMORY + 512, MEMORY + 4096] {
+        recorded.set_context(site, 0, 0);
+        recorded.torch_callback(Callback::MemoryDeallocation, address, 0);
+    }
+    recorded.set_context(site, 0, 0);
+    recorded.event_recorded(EVENT, SIDE, 0, Library::C10Cuda);
+    recorded.host_waited(WaitOn::Event(EVENT), HostWaitHow::Query, Library::C10Cuda);
+    let guard = |block| EventKind::FreeGuard { block: BlockId(block), stream: SIDE_ID };
+    let done = |block| EventKind::FreeDone { block: BlockId(block) };
+    assert_eq!(recorded.kinds()[8..], [guard(2), guard(3), done(2), done(3)]);
 }
 
 #[test]

@@ -102,5 +102,6 @@ fn a_held_call_is_written_at_the_close() {
 fn a_fork_is_a_gap_in_the_parent() {
     let recorded = Recorded::with_torch();
     recorded.forked();
+    recorded.forked();
     assert!(matches!(recorded.kinds()[..], [EventKind::Gap { reason: GapReason::Forked, .. }]));
 }

@@ -242,8 +242,6 @@ fn is_checked_prefix(part: &Trace, whole: &Trace) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn what_is_written_is_read(trace in traces(60)) {
         prop_assert_eq!(read_bytes(&write_bytes(&trace).unwrap()).unwrap(), trace);
