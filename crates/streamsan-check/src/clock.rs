@@ -78,6 +78,14 @@ pub(crate) struct Snapshot {
     others: VectorClock,
 }
 
+impl Snapshot {
+    /// Whether the event is ordered before everything that is ordered after this snapshot.
+    pub(crate) fn is_after(&self, epoch: Epoch) -> bool {
+        let known = if epoch.chain == self.chain { self.own } else { self.others.get(epoch.chain) };
+        known >= epoch.number.0
+    }
+}
+
 /// A chain and what it knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {

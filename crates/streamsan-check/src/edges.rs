@@ -1,10 +1,11 @@
 //! Waits that a report proposes, to be imagined in a second pass.
 //!
-//! Code pasted before a line runs whenever the line runs, so an edge stands before every operation of that
-//! line, not only before the one that was reported.
+//! Code pasted before a line runs each time the line begins, before anything the line calls. A line begins
+//! when a thread's call stack holds it and the thread's previous event did not.
 
-use std::collections::{BTreeSet, HashMap};
-use streamsan_trace::{SiteId, StreamId, StringId, Tables};
+use crate::finding::FixAction;
+use std::collections::BTreeMap;
+use streamsan_trace::{SiteId, StringId, Tables};
 
 /// A line of user code: file and line, or the site itself where there is no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,37 +23,54 @@ impl Line {
     }
 }
 
-/// Proposed waits by line and waiting stream.
+/// Proposed waits by line.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
-    lines: Vec<Line>,
-    before: HashMap<(Line, StreamId), Vec<StreamId>>,
+    actions: Vec<Vec<FixAction>>,
+    /// Per site, the lines with proposals that its stack holds.
+    lines: Vec<Vec<u32>>,
 }
 
 impl Edges {
-    /// `proposed`: (site of the later operation, waiter, awaited).
-    pub(crate) fn new(
-        proposed: impl IntoIterator<Item = (SiteId, StreamId, StreamId)>,
-        tables: &Tables,
-    ) -> Self {
-        let unique: BTreeSet<(Line, StreamId, StreamId)> = proposed
-            .into_iter()
-            .map(|(site, waiter, awaited)| (Line::of(site, tables), waiter, awaited))
+    /// `proposed`: where the line is, and what is to be done before it.
+    pub(crate) fn new(proposed: impl IntoIterator<Item = (SiteId, FixAction)>, tables: &Tables) -> Self {
+        let mut by_line: BTreeMap<Line, Vec<FixAction>> = BTreeMap::new();
+        for (site, action) in proposed {
+            let actions = by_line.entry(Line::of(site, tables)).or_default();
+            if !actions.contains(&action) {
+                actions.push(action);
+            }
+        }
+        if by_line.is_empty() {
+            return Self::default();
+        }
+        let index: BTreeMap<Line, u32> =
+            by_line.keys().enumerate().map(|(index, &line)| (line, index as u32)).collect();
+        let lines = (0..tables.sites.len())
+            .map(|site| {
+                let site = SiteId(site as u32);
+                let frames = tables.stack(site).map(|(_, frame)| Line::Code(frame.file, frame.line));
+                let mut held: Vec<u32> =
+                    frames.chain([Line::Site(site)]).filter_map(|line| index.get(&line).copied()).collect();
+                held.sort_unstable();
+                held.dedup();
+                held
+            })
             .collect();
-        let mut edges = Self::default();
-        if unique.is_empty() {
-            return edges;
-        }
-        edges.lines = (0..tables.sites.len()).map(|site| Line::of(SiteId(site as u32), tables)).collect();
-        for (line, waiter, awaited) in unique {
-            edges.before.entry((line, waiter)).or_default().push(awaited);
-        }
-        edges
+        Self { actions: by_line.into_values().collect(), lines }
     }
 
-    /// The streams that `stream` is to wait for before an operation of this site.
-    pub(crate) fn before(&self, site: SiteId, stream: StreamId) -> &[StreamId] {
-        let Some(&line) = self.lines.get(site.index()) else { return &[] };
-        self.before.get(&(line, stream)).map_or(&[], Vec::as_slice)
+    pub(crate) fn is_empty(&self) -> bool {
+        self.actions.is_empty()
+    }
+
+    /// What is to be done when a thread goes from one site to another.
+    pub(crate) fn entering(&self, previous: SiteId, current: SiteId) -> impl Iterator<Item = FixAction> {
+        let of = |site: SiteId| self.lines.get(site.index()).map_or(&[][..], Vec::as_slice);
+        let before = of(previous);
+        of(current)
+            .iter()
+            .filter(|line| !before.contains(line))
+            .flat_map(|&line| self.actions[line as usize].iter().copied())
     }
 }

@@ -1,23 +1,25 @@
 //! The engine: reads events in log order, keeps order and shadow memory, and gives hazards.
 //!
 //! One pass, streaming: an event is handed in with its accesses and is not needed again. Hazards go to a
-//! [`Sink`]. The same engine checks a report's fixes: `edges` are waits to be imagined before the operations
-//! of some lines.
+//! [`Sink`]. The same engine checks a report's fixes: `edges` are waits to be imagined before some lines.
 //!
 //! It reports every unordered conflicting pair of which both halves are still kept (see `shadow`), among
 //! them always one whose later half is the earliest possible.
 
-use crate::clock::ChainId;
+use crate::blocks::{Block, Blocks};
+use crate::clock::{ChainId, Epoch};
 use crate::edges::Edges;
-use crate::finding::Actor;
+use crate::finding::{Actor, FixAction};
 use crate::hazard::{Hazard, order_rule};
 use crate::order::{HappensBefore, WaitOutcome};
 use crate::report::Coverage;
+use crate::rules::Rule;
+use crate::rules::lifetime::FreedInUse;
 use crate::shadow::{Shadow, Space, Touch};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use streamsan_trace::{
-    Access, BlockId, Event, EventKind, HostWaitHow, MemorySpace, Observer, OpNumber, SiteId, StreamId,
-    Tables, WaitTarget,
+    Access, AccessMode, BlockId, Event, EventKind, HostWaitHow, MemorySpace, Observer, OpNumber, SiteId,
+    StreamId, Tables, ThreadId, WaitTarget,
 };
 
 /// Receives what the engine finds.
@@ -30,15 +32,6 @@ pub(crate) trait Sink {
     fn undecided(&mut self, second: OpNumber);
 }
 
-/// A block: one generation of memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
-    pub(crate) space: MemorySpace,
-    pub(crate) address: u64,
-    pub(crate) size: u64,
-    pub(crate) alloc_site: SiteId,
-}
-
 /// State of a check after some events.
 #[derive(Debug)]
 pub(crate) struct Engine<'a> {
@@ -46,12 +39,14 @@ pub(crate) struct Engine<'a> {
     edges: &'a Edges,
     pub(crate) order: HappensBefore,
     shadow: Shadow,
-    pub(crate) blocks: BTreeMap<BlockId, Block>,
+    pub(crate) blocks: Blocks,
+    freed_in_use: FreedInUse,
     /// Last wait of one stream for another: (waiter, awaited).
     pub(crate) last_wait: HashMap<(StreamId, StreamId), OpNumber>,
     /// Last wait of a stream that made no edge.
     pub(crate) last_idle_wait: HashMap<StreamId, OpNumber>,
-    pub(crate) coverage: Coverage,
+    last_site: HashMap<ThreadId, SiteId>,
+    coverage: Coverage,
     found: Vec<Hazard>,
     undecided: bool,
 }
@@ -63,9 +58,11 @@ impl<'a> Engine<'a> {
             edges,
             order: HappensBefore::new(),
             shadow: Shadow::default(),
-            blocks: BTreeMap::new(),
+            blocks: Blocks::default(),
+            freed_in_use: FreedInUse::default(),
             last_wait: HashMap::new(),
             last_idle_wait: HashMap::new(),
+            last_site: HashMap::new(),
             coverage: Coverage::default(),
             found: Vec::new(),
             undecided: false,
@@ -75,6 +72,9 @@ impl<'a> Engine<'a> {
     /// Takes the next event of the log.
     pub(crate) fn event(&mut self, event: &Event, accesses: &[Access], sink: &mut impl Sink) {
         let number = event.number;
+        if !self.edges.is_empty() {
+            self.imagine(event);
+        }
         match event.kind {
             EventKind::StreamCreate { stream, device, blocking, legacy_default, .. } => {
                 self.order.create_stream(stream, device, blocking, legacy_default);
@@ -103,9 +103,6 @@ impl<'a> Engine<'a> {
             }
             EventKind::Op { stream, .. } => {
                 self.coverage.operations += 1;
-                for &awaited in self.edges.before(event.site, stream) {
-                    self.order.wait_for_stream(stream, awaited, number);
-                }
                 let epoch = self.order.operation(stream, number);
                 self.touch_all(epoch, Actor::Stream(stream), accesses, sink);
             }
@@ -113,22 +110,56 @@ impl<'a> Engine<'a> {
                 let epoch = self.order.host_access(number);
                 self.touch_all(epoch, Actor::Host, accesses, sink);
             }
-            EventKind::Alloc { block, space, address, size, .. } => {
-                self.coverage.blocks += u64::from(matches!(space, MemorySpace::Cached(_)));
-                self.blocks.insert(block, Block { space, address, size, alloc_site: event.site });
+            EventKind::Alloc { block, stream, space, address, size } => {
+                self.allocate(event, block, stream, space, address, size);
             }
             EventKind::BlockSize { block, size } => {
-                if let Some(block) = self.blocks.get_mut(&block) {
+                if let Some(block) = self.blocks.get_mut(block) {
                     block.size = size;
+                }
+                self.freed_in_use.reused(&self.blocks, block);
+            }
+            EventKind::FreeRequest { block } => {
+                self.free(event, block);
+                self.give(sink);
+            }
+            EventKind::FreeGuard { block, stream } => {
+                let guard = self.order.guard(stream, number);
+                if let Some(block) = self.blocks.get_mut(block) {
+                    // The guard orders whoever gets these bytes next after all that it is after: also after
+                    // uses by owners before this block's.
+                    if let MemorySpace::Cached(device) = block.space {
+                        let end = block.address.saturating_add(block.rounded());
+                        let known = |used: &Touch| guard.is_after(used.epoch);
+                        self.shadow.forget_known(Space::Device(device), block.address, end, known);
+                    }
+                    block.guards.push(guard);
                 }
             }
             EventKind::StreamDestroy { .. }
-            | EventKind::FreeRequest { .. }
-            | EventKind::FreeGuard { .. }
             | EventKind::FreeDone { .. }
             | EventKind::Escape { .. }
             | EventKind::Name { .. }
             | EventKind::Gap { .. } => {}
+        }
+    }
+
+    /// Does what is proposed for the lines that begin with this event.
+    fn imagine(&mut self, event: &Event) {
+        if event.site.0 == 0 {
+            return;
+        }
+        let previous = self.last_site.insert(event.thread, event.site).unwrap_or_default();
+        let edges = self.edges;
+        for action in edges.entering(previous, event.site) {
+            match action {
+                FixAction::WaitStream { waiter, awaited, .. } => {
+                    self.order.wait_for_stream(waiter, awaited, event.number);
+                }
+                FixAction::SynchronizeStream { awaited } => {
+                    self.order.host_wait_for_stream(awaited, event.number);
+                }
+            }
         }
     }
 
@@ -145,32 +176,96 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn touch_all(
+    fn allocate(
         &mut self,
-        epoch: crate::clock::Epoch,
-        actor: Actor,
-        accesses: &[Access],
-        sink: &mut impl Sink,
+        event: &Event,
+        id: BlockId,
+        owner: StreamId,
+        space: MemorySpace,
+        address: u64,
+        size: u64,
     ) {
+        let cached = matches!(space, MemorySpace::Cached(_));
+        self.coverage.blocks += u64::from(cached);
+        let handed_out = cached.then(|| self.order.knowledge(owner, event.number));
+        if let Some(known) = &handed_out {
+            self.freed_in_use.forget(&self.blocks, owner, |used| known.is_after(used.epoch));
+        }
+        let block = Block {
+            space,
+            address,
+            size,
+            owner,
+            allocated: event.number,
+            alloc_site: event.site,
+            handed_out,
+            guards: Vec::new(),
+            freed: None,
+            touched: false,
+        };
+        self.blocks.insert(id, block);
+        if cached {
+            self.freed_in_use.handed_out(owner, id);
+            self.freed_in_use.reused(&self.blocks, id);
+        }
+    }
+
+    fn free(&mut self, event: &Event, id: BlockId) {
+        let Some(block) = self.blocks.get_mut(id) else { return };
+        block.freed = Some((event.number, event.site));
+        let (space, start, end, owner) =
+            (block.space, block.address, block.address + block.size, block.owner);
+        match space {
+            MemorySpace::Cached(device) => {
+                self.freed_in_use.no_longer_untouched(owner, id);
+                let known = self.order.knowledge(owner, event.number);
+                let mut uses = self.shadow.of_block(Space::Device(device), start, end, id);
+                uses.retain(|used| !known.is_after(used.epoch));
+                self.freed_in_use.note(owner, id, uses);
+            }
+            // The call waits before the memory can come back (`cudaFree`).
+            MemorySpace::Device(device) => self.shadow.forget(Space::Device(device), start, end),
+            MemorySpace::Pinned | MemorySpace::Pageable => {
+                for used in self.shadow.of_block(Space::Host, start, end, id) {
+                    if !self.order.ordered(used.epoch, ChainId::HOST) {
+                        let touch = Touch {
+                            epoch: Epoch { chain: ChainId::HOST, number: event.number },
+                            mode: AccessMode::Write,
+                            ..used
+                        };
+                        let hazard = self.hazard(Rule::Ss303, &used, &touch);
+                        self.found.push(hazard);
+                    }
+                }
+                self.shadow.forget(Space::Host, start, end);
+            }
+        }
+    }
+
+    fn touch_all(&mut self, epoch: Epoch, actor: Actor, accesses: &[Access], sink: &mut impl Sink) {
         for access in accesses {
             self.touch(epoch, actor, access);
             if std::mem::take(&mut self.undecided) {
                 sink.undecided(epoch.number);
             }
         }
-        let found = std::mem::take(&mut self.found);
+        self.give(sink);
+    }
+
+    fn give(&mut self, sink: &mut impl Sink) {
+        let mut found = std::mem::take(&mut self.found);
         for hazard in &found {
             sink.hazard(hazard, self);
         }
+        found.clear();
         self.found = found;
-        self.found.clear();
     }
 
-    fn touch(&mut self, epoch: crate::clock::Epoch, actor: Actor, access: &Access) {
-        let Some(block) = self.blocks.get(&access.block).copied() else { return };
+    fn touch(&mut self, epoch: Epoch, actor: Actor, access: &Access) {
+        let Some(block) = self.blocks.get_mut(access.block) else { return };
+        let first_touch = !std::mem::replace(&mut block.touched, true);
         let space = match block.space {
             MemorySpace::Cached(device) | MemorySpace::Device(device) => Space::Device(device),
-            // Order between the host and copies is the next family of rules.
             MemorySpace::Pinned | MemorySpace::Pageable => Space::Host,
         };
         let touch = Touch {
@@ -181,52 +276,74 @@ impl<'a> Engine<'a> {
             end: block.address.saturating_add(access.end()),
             shape: access.shape,
         };
-        let (order, found, undecided) = (&self.order, &mut self.found, &mut self.undecided);
-        self.shadow.touch(
-            space,
-            touch,
-            self.tables,
-            |earlier| order.ordered(earlier, epoch.chain),
-            |conflict| {
-                let earlier = conflict.earlier;
-                if earlier.block != touch.block {
-                    return; // Another generation of the same bytes: rules on lifetimes.
-                }
-                if !conflict.decided {
-                    *undecided = true;
-                    return;
-                }
+        if let (Some(freed), Space::Device(_)) = (block.freed, space) {
+            let used = Touch { epoch: Epoch { number: freed.0, ..epoch }, ..touch };
+            let hazard = self.hazard(Rule::Ss204, &used, &touch);
+            self.push(hazard);
+            return;
+        }
+        let (order, blocks, undecided) = (&self.order, &self.blocks, &mut self.undecided);
+        let ordered = |earlier: &Touch| {
+            order.ordered(earlier.epoch, epoch.chain)
+                || (earlier.block != touch.block && blocks.handed_on_after(earlier.block, earlier.epoch))
+        };
+        let mut conflicts: Vec<(Rule, Touch)> = Vec::new();
+        self.shadow.touch(space, touch, self.tables, ordered, |conflict| {
+            if !conflict.decided {
+                *undecided = true;
+                return;
+            }
+            let earlier = conflict.earlier;
+            let rule = if earlier.block == touch.block {
                 let first_actor = order.stream(earlier.epoch.chain).map_or(Actor::Host, Actor::Stream);
-                if first_actor == Actor::Host || actor == Actor::Host {
-                    return; // The host against a copy: rules on host memory.
-                }
-                let rule = order_rule(earlier.mode, touch.mode);
-                if found.iter().any(|known| known.first == earlier.epoch.number && known.rule == rule) {
-                    return;
-                }
-                found.push(Hazard {
-                    rule,
-                    first: earlier.epoch.number,
-                    second: epoch.number,
-                    first_actor,
-                    second_actor: actor,
-                    first_mode: earlier.mode,
-                    second_mode: touch.mode,
-                    block: touch.block,
-                    offset: access.offset,
-                    overlap: earlier.end.min(touch.end) - earlier.start.max(touch.start),
-                    ordered_up_to: order.ordered_up_to(earlier.epoch.chain, epoch.chain),
-                    first_chain: earlier.epoch.chain,
-                });
-            },
-        );
+                order_rule((first_actor, earlier.mode), (actor, touch.mode))
+            } else {
+                let known =
+                    blocks.get(touch.block).is_some_and(|block| block.handed_out_after(earlier.epoch));
+                if known { Rule::Ss201 } else { Rule::Ss202 }
+            };
+            conflicts.push((rule, earlier));
+        });
+        if first_touch && matches!(space, Space::Device(_)) {
+            if let Some(block) = blocks.get(touch.block) {
+                self.freed_in_use.no_longer_untouched(block.owner, touch.block);
+            }
+            let lucky = self
+                .freed_in_use
+                .first_access(blocks, touch.block, |used| order.ordered(used.epoch, epoch.chain));
+            conflicts.extend(lucky.into_iter().map(|(_, used)| (Rule::Ss203, used)));
+        }
+        for (rule, earlier) in conflicts {
+            let hazard = self.hazard(rule, &earlier, &touch);
+            self.push(hazard);
+        }
     }
 
-    /// The device of a block, if it is device memory.
-    pub(crate) fn device_of(&self, block: BlockId) -> Option<streamsan_trace::DeviceId> {
-        match self.blocks.get(&block)?.space {
-            MemorySpace::Cached(device) | MemorySpace::Device(device) => Some(device),
-            MemorySpace::Pinned | MemorySpace::Pageable => None,
+    /// One hazard per rule and pair of operations.
+    fn push(&mut self, hazard: Hazard) {
+        if !self.found.iter().any(|known| known.first == hazard.first && known.rule == hazard.rule) {
+            self.found.push(hazard);
+        }
+    }
+
+    fn hazard(&self, rule: Rule, first: &Touch, second: &Touch) -> Hazard {
+        let old = (first.block != second.block || rule == Rule::Ss204).then_some(first.block);
+        let start = self.blocks.get(second.block).map_or(0, |block| block.address);
+        Hazard {
+            rule,
+            first: first.epoch.number,
+            second: second.epoch.number,
+            first_actor: self.actor_of(first.epoch.chain),
+            second_actor: self.actor_of(second.epoch.chain),
+            first_mode: first.mode,
+            second_mode: second.mode,
+            block: second.block,
+            old_block: old,
+            offset: second.start.saturating_sub(start),
+            overlap: first.end.min(second.end).saturating_sub(first.start.max(second.start)),
+            ordered_up_to: self.order.ordered_up_to(first.epoch.chain, second.epoch.chain),
+            first_chain: first.epoch.chain,
+            freed: old.and_then(|block| self.blocks.get(block)?.freed),
         }
     }
 
@@ -239,7 +356,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether a chain is the host's.
+    /// Who a chain is.
     pub(crate) fn actor_of(&self, chain: ChainId) -> Actor {
         self.order.stream(chain).map_or(Actor::Host, Actor::Stream)
     }

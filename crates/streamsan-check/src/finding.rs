@@ -14,8 +14,10 @@ pub struct Finding {
     pub second: Place,
     /// Where the last reference to the block went (lifetime rules).
     pub free: Option<Place>,
-    /// The memory, if the rule is about memory.
+    /// The memory, if the rule is about memory: the block that `second` touches.
     pub memory: Option<Memory>,
+    /// Lifetime rules: the block of the old owner, which `first` touches.
+    pub old_memory: Option<Memory>,
     /// How far the order that exists reaches, seen from `second`.
     pub ordered_up_to: Option<OrderedUpTo>,
     /// How often it occurred.
@@ -67,6 +69,8 @@ pub struct Memory {
     pub size: u64,
     /// Call stack of the allocation.
     pub alloc_site: SiteId,
+    /// The stream that the block was allocated on (torch's caching allocator).
+    pub owner: Option<StreamId>,
     /// The device; `None` for host memory.
     pub device: Option<DeviceId>,
 }
@@ -83,13 +87,13 @@ pub struct OrderedUpTo {
 }
 
 /// One change to the program that removes a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What to do.
-    pub action: FixAction,
+    /// What to do, each once, in order of need. More than one if the occurrences are on several streams.
+    pub actions: Vec<FixAction>,
     /// The frame before whose line the code goes.
     pub frame: Option<FrameId>,
-    /// The operation before which the edge was inserted when the fix was checked.
+    /// The event before whose line the code goes.
     pub before: OpNumber,
     /// Whether the trace was checked again with all fixes of the report in place, this finding was gone and
     /// nothing new appeared.

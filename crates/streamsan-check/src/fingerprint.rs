@@ -6,10 +6,10 @@ use streamsan_trace::Tables;
 
 /// A hash (FNV-1a, 64 bits) of the rule and, for each place, the file's name, the function and the label of
 /// the operation. Line numbers are left out: they change with every edit above.
-pub(crate) fn fingerprint(rule: Rule, places: &[Place], tables: &Tables) -> u64 {
+pub(crate) fn fingerprint(rule: Rule, first: Option<&Place>, second: &Place, tables: &Tables) -> u64 {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     hash.text(rule.code());
-    for place in places {
+    for place in first.into_iter().chain([second]) {
         if let Some((_, frame)) = tables.user_frame(place.site) {
             let file = tables.string(frame.file);
             hash.text(file.rsplit('/').next().unwrap_or(file));

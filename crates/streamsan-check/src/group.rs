@@ -10,14 +10,38 @@ use crate::order::WaitOutcome;
 use crate::rules::Rule;
 use crate::rules::events::WaitLines;
 use std::collections::HashMap;
-use streamsan_trace::{AccessMode, Event, EventKind, OpNumber, SiteId, Trace};
+use streamsan_trace::{AccessMode, BlockId, Event, EventKind, OpNumber, SiteId, Trace};
 
-/// What makes two hazards one finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    rule: Rule,
-    first: Line,
-    second: Line,
+/// What makes two hazards one finding: the rule and the lines of both operations. Of a lifetime finding the
+/// second line is that of the free; who got the memory next is chance.
+pub(crate) type Key = (Rule, Line, Line);
+
+pub(crate) fn key(hazard: &Hazard, trace: &Trace) -> Key {
+    let line = |site| Line::of(site, &trace.tables);
+    let second = match (hazard.rule, hazard.freed) {
+        (Rule::Ss202 | Rule::Ss203, Some((_, site))) => site,
+        _ => site_of(trace, hazard.second),
+    };
+    (hazard.rule, line(site_of(trace, hazard.first)), line(second))
+}
+
+/// The key of a finding made of hazards.
+pub(crate) fn key_of(finding: &Finding, trace: &Trace) -> Option<Key> {
+    let line = |site| Line::of(site, &trace.tables);
+    let second = match (finding.rule, finding.free) {
+        (Rule::Ss202 | Rule::Ss203, Some(free)) => free.site,
+        _ => finding.second.site,
+    };
+    let first = match (finding.rule, finding.first, finding.free) {
+        (_, Some(first), _) => first.site,
+        (Rule::Ss204, None, Some(free)) => free.site,
+        _ => return None,
+    };
+    Some((finding.rule, line(first), line(second)))
+}
+
+fn site_of(trace: &Trace, number: OpNumber) -> SiteId {
+    trace.event(number).map_or(SiteId(0), |event| event.site)
 }
 
 /// Collects hazards into findings.
@@ -55,49 +79,65 @@ impl<'a> Grouper<'a> {
         findings
     }
 
-    fn site(&self, number: OpNumber) -> SiteId {
-        self.trace.event(number).map_or(SiteId(0), |event| event.site)
-    }
-
     fn finding(&self, hazard: &Hazard, engine: &Engine<'_>) -> Finding {
         let first = place(self.trace, hazard.first, hazard.first_actor, Some(hazard.first_mode));
+        let first = (hazard.rule != Rule::Ss204).then_some(first);
         let second = place(self.trace, hazard.second, hazard.second_actor, Some(hazard.second_mode));
-        let block = engine.blocks.get(&hazard.block);
-        let memory = Memory {
-            block: hazard.block,
-            offset: hazard.offset,
-            overlap: hazard.overlap,
-            size: block.map_or(0, |block| block.size),
-            alloc_site: block.map_or(SiteId(0), |block| block.alloc_site),
-            device: engine.device_of(hazard.block),
-        };
         let ordered_up_to = OrderedUpTo {
             actor: engine.actor_of(hazard.first_chain),
             number: hazard.ordered_up_to,
-            site: self.site(hazard.ordered_up_to),
+            site: site_of(self.trace, hazard.ordered_up_to),
         };
         Finding {
             rule: hazard.rule,
-            first: Some(first),
+            first,
             second,
-            free: None,
-            memory: Some(memory),
+            free: hazard.freed.map(|(number, _)| place(self.trace, number, Actor::Host, None)),
+            memory: Some(memory(hazard, hazard.block, engine)),
+            old_memory: hazard.old_block.map(|block| memory(hazard, block, engine)),
             ordered_up_to: Some(ordered_up_to),
             count: 1,
-            fix: self.fix(hazard, second.site),
+            fix: self.fix(hazard, engine).map(|(action, before, site)| Fix {
+                actions: vec![action],
+                frame: self.trace.tables.user_frame(site).map(|(id, _)| id),
+                before,
+                verified: false,
+            }),
             notes: self.notes(hazard, engine),
-            fingerprint: fingerprint(hazard.rule, &[first, second], &self.trace.tables),
+            fingerprint: fingerprint(hazard.rule, first.as_ref(), &second, &self.trace.tables),
         }
     }
 
-    fn fix(&self, hazard: &Hazard, site: SiteId) -> Option<Fix> {
-        let (Actor::Stream(awaited), Actor::Stream(waiter)) = (hazard.first_actor, hazard.second_actor)
-        else {
-            return None;
+    /// What removes the hazard, and where it goes.
+    fn fix(&self, hazard: &Hazard, engine: &Engine<'_>) -> Option<(FixAction, OpNumber, SiteId)> {
+        let owner = |block| engine.blocks.get(block).map(|block| block.owner);
+        let second = (hazard.second, site_of(self.trace, hazard.second));
+        let (action, (before, site)) = match (hazard.rule, hazard.first_actor, hazard.second_actor) {
+            (Rule::Ss202 | Rule::Ss203, Actor::Stream(awaited), _) => {
+                let waiter = owner(hazard.old_block?)?;
+                (FixAction::WaitStream { waiter, awaited, waiter_is_current: false }, hazard.freed?)
+            }
+            (Rule::Ss201, _, Actor::Stream(waiter)) => {
+                let awaited = owner(hazard.block)?;
+                (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
+            }
+            (Rule::Ss101 | Rule::Ss102 | Rule::Ss103, Actor::Stream(awaited), Actor::Stream(waiter)) => {
+                (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
+            }
+            (Rule::Ss301 | Rule::Ss302 | Rule::Ss303, Actor::Stream(awaited), _) => {
+                (FixAction::SynchronizeStream { awaited }, second)
+            }
+            _ => return None,
         };
-        let action = FixAction::WaitStream { waiter, awaited, waiter_is_current: true };
-        let frame = self.trace.tables.user_frame(site).map(|(id, _)| id);
-        Some(Fix { action, frame, before: hazard.second, verified: false })
+        Some((action, before, site))
+    }
+
+    /// torch's pinned allocator frees memory only after the copies that torch itself issued on it.
+    fn issued_by_torch(&self, number: OpNumber) -> bool {
+        match self.trace.event(number).map(|event| event.kind) {
+            Some(EventKind::Op { label, .. }) => self.trace.tables.string(label).starts_with("aten::"),
+            _ => false,
+        }
     }
 
     /// Near misses: edges that are there and do not do what was needed.
@@ -107,7 +147,7 @@ impl<'a> Grouper<'a> {
             return notes;
         };
         if let Some(&wait) = engine.last_wait.get(&(first, second)) {
-            notes.push(Note::OppositeWait { wait, site: self.site(wait) });
+            notes.push(Note::OppositeWait { wait, site: site_of(self.trace, wait) });
         }
         if let Some(&wait) = engine.last_idle_wait.get(&second)
             && wait > hazard.first
@@ -125,14 +165,19 @@ impl<'a> Grouper<'a> {
 
 impl Sink for Grouper<'_> {
     fn hazard(&mut self, hazard: &Hazard, engine: &Engine<'_>) {
-        let tables = &self.trace.tables;
-        let key = Key {
-            rule: hazard.rule,
-            first: Line::of(self.site(hazard.first), tables),
-            second: Line::of(self.site(hazard.second), tables),
-        };
+        if hazard.rule == Rule::Ss303 && self.issued_by_torch(hazard.first) {
+            return;
+        }
+        let key = key(hazard, self.trace);
         if let Some(&index) = self.index.get(&key) {
-            self.findings[index].count += 1;
+            let action = self.fix(hazard, engine).map(|(action, ..)| action);
+            let finding = &mut self.findings[index];
+            finding.count += 1;
+            if let (Some(fix), Some(action)) = (&mut finding.fix, action)
+                && !fix.actions.contains(&action)
+            {
+                fix.actions.push(action);
+            }
             return;
         }
         let finding = self.finding(hazard, engine);
@@ -159,4 +204,17 @@ pub(crate) fn place(trace: &Trace, number: OpNumber, actor: Actor, access: Optio
         _ => Default::default(),
     };
     Place { number, actor, site, forward_site, label, access }
+}
+
+fn memory(hazard: &Hazard, id: BlockId, engine: &Engine<'_>) -> Memory {
+    let block = engine.blocks.get(id);
+    Memory {
+        block: id,
+        offset: hazard.offset,
+        overlap: hazard.overlap,
+        size: block.map_or(0, |block| block.size),
+        alloc_site: block.map_or(SiteId(0), |block| block.alloc_site),
+        owner: block.map(|block| block.owner),
+        device: engine.blocks.device(id),
+    }
 }

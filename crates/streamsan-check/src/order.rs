@@ -198,6 +198,32 @@ impl HappensBefore {
         WaitOutcome::Edge { from: record.stream, new }
     }
 
+    /// The allocator records a guard in a stream: what it is ordered after. Like any record it holds back what
+    /// the legacy default stream synchronizes with.
+    pub(crate) fn guard(&mut self, stream: StreamId, number: OpNumber) -> Snapshot {
+        let chain = self.enter(stream, number);
+        self.chains[chain.index()].snapshot()
+    }
+
+    /// What everything issued to the stream from now on is ordered after. Nothing is enqueued, so no other
+    /// stream learns of it.
+    pub(crate) fn knowledge(&self, stream: StreamId, number: OpNumber) -> Snapshot {
+        let state = self.streams.get(&stream);
+        let chain = state.and_then(|state| state.chain);
+        let mut chain =
+            chain.map_or_else(|| Chain::new(ChainId(u32::MAX)), |chain| self.chains[chain.index()].clone());
+        chain.learn(&self.host.snapshot(), number);
+        let Some(device) = state.and_then(|state| self.devices.get(&state.device)) else {
+            return chain.snapshot();
+        };
+        let legacy = device.legacy_default.filter(|_| state.is_some_and(|state| state.blocking));
+        for other in self.held_back_by(stream).chain(legacy).filter(|&other| other != stream) {
+            let Some(snapshot) = self.snapshot_of(other) else { continue };
+            chain.learn(&snapshot, number);
+        }
+        chain.snapshot()
+    }
+
     /// An edge as if `waiter` had just waited for all work issued to `awaited`: a proposed fix.
     pub(crate) fn wait_for_stream(&mut self, waiter: StreamId, awaited: StreamId, number: OpNumber) {
         if waiter == awaited {
@@ -210,6 +236,16 @@ impl HappensBefore {
         }
     }
 
+    /// An edge as if the host had just waited for all work issued to `awaited`: a proposed fix.
+    pub(crate) fn host_wait_for_stream(&mut self, awaited: StreamId, number: OpNumber) {
+        self.enter(awaited, number);
+        if let Some(snapshot) = self.snapshot_of(awaited)
+            && self.host.learn(&snapshot, number)
+        {
+            self.host_version += 1;
+        }
+    }
+
     fn covered(&self, target: WaitTarget) -> Vec<Snapshot> {
         match target {
             WaitTarget::Event(event) => {
@@ -217,7 +253,9 @@ impl HappensBefore {
             }
             WaitTarget::Stream(stream) => {
                 let own = self.snapshot_of(stream);
-                own.into_iter().chain(self.held_back_by(stream).filter_map(|other| self.snapshot_of(other))).collect()
+                own.into_iter()
+                    .chain(self.held_back_by(stream).filter_map(|other| self.snapshot_of(other)))
+                    .collect()
             }
             WaitTarget::Device(device) => {
                 let streams = self.devices.get(&device).map_or(&[][..], |state| &state.streams);

@@ -188,7 +188,7 @@ mod tests {
             let (shape, _) = Shape::from_tensor(&sizes, &strides, element).unwrap();
             let mut bases = vec![0_u64];
             for (size, stride) in sizes.iter().zip(&strides) {
-                bases = bases.iter().flat_map(|base| (0..*size).map(move |index| base + index * *stride as u64 * element)).collect();
+                bases = bases.iter().flat_map(|base| (0..*size).map(move |index| base + index * (*stride).cast_unsigned() * element)).collect();
             }
             let plain: BTreeSet<u64> = bases.iter().flat_map(|&base| base..base + element).collect();
             prop_assert_eq!(bytes(0, &shape), plain);

@@ -1,6 +1,7 @@
 //! The catalogue of rules: code, name, level, family, page.
 
 pub(crate) mod events;
+pub(crate) mod lifetime;
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +12,20 @@ pub enum Rule {
     Ss102,
     /// Two streams write the same bytes, unordered.
     Ss103,
+    /// Memory used by its new owner before the order of its owner stream reaches it.
+    Ss201,
+    /// Memory handed to a new owner while the old one may still use it.
+    Ss202,
+    /// Memory freed while in use; it was not handed out again in this run, but might have been.
+    Ss203,
+    /// An access to memory that has been freed.
+    Ss204,
+    /// The host reads what a copy may not have written yet.
+    Ss301,
+    /// The host writes what a copy may still read or write.
+    Ss302,
+    /// The host frees page-locked memory that a copy may still use.
+    Ss303,
     /// A stream waits on an event that was never recorded.
     Ss401,
     /// A stream waits on an event recorded in that same stream.
@@ -37,6 +52,10 @@ pub enum Level {
 pub enum Family {
     /// Order between streams.
     Order,
+    /// Lifetimes of memory.
+    Lifetime,
+    /// The host against copies.
+    Host,
     /// Streams and events.
     Events,
     /// The tool itself.
@@ -69,6 +88,13 @@ const ROWS: &[Row] = rows! {
     Ss101 "SS101" "unordered-read-after-write"  Error   Order;
     Ss102 "SS102" "unordered-write-after-read"  Error   Order;
     Ss103 "SS103" "unordered-write-after-write" Error   Order;
+    Ss201 "SS201" "use-before-allocation"       Error   Lifetime;
+    Ss202 "SS202" "reuse-while-in-use"          Error   Lifetime;
+    Ss203 "SS203" "freed-while-in-use"          Warning Lifetime;
+    Ss204 "SS204" "use-after-free"              Error   Lifetime;
+    Ss301 "SS301" "host-read-before-copy-done"  Error   Host;
+    Ss302 "SS302" "host-write-during-copy"      Error   Host;
+    Ss303 "SS303" "host-free-during-copy"       Error   Host;
     Ss401 "SS401" "wait-on-unrecorded-event"    Warning Events;
     Ss403 "SS403" "self-wait"                   Warning Events;
     Ss901 "SS901" "incomplete-trace"            Note    Tool;

@@ -58,13 +58,13 @@ pub(crate) struct Shadow {
 impl Shadow {
     /// Notes an access and hands every unordered conflicting earlier one to `report`.
     ///
-    /// `ordered(epoch)` says whether an earlier event is ordered before this access.
+    /// `ordered(earlier)` says whether an earlier access is ordered before this one.
     pub(crate) fn touch(
         &mut self,
         space: Space,
         touch: Touch,
         tables: &Tables,
-        ordered: impl Fn(Epoch) -> bool,
+        ordered: impl Fn(&Touch) -> bool,
         mut report: impl FnMut(Conflict),
     ) {
         if touch.start >= touch.end {
@@ -80,6 +80,53 @@ impl Shadow {
         }
         if same_everywhere && touch.shape.0 == 0 {
             map.merge(touch.start, touch.end);
+        }
+    }
+}
+
+impl Shadow {
+    /// The accesses of one block that are kept, each once.
+    pub(crate) fn of_block(&self, space: Space, start: u64, end: u64, block: BlockId) -> Vec<Touch> {
+        let mut found: Vec<Touch> = Vec::new();
+        let Some(map) = self.spaces.get(&space) else { return found };
+        let first = map.cells.range(..start).next_back().filter(|(_, cell)| cell.end > start);
+        for (_, cell) in first.into_iter().chain(map.cells.range(start..end)) {
+            for touch in cell.touches.iter().filter(|touch| touch.block == block) {
+                if !found.iter().any(|known| known.epoch == touch.epoch && known.mode == touch.mode) {
+                    found.push(*touch);
+                }
+            }
+        }
+        found
+    }
+
+    /// Forgets those accesses to an interval for which `known` holds.
+    pub(crate) fn forget_known(
+        &mut self,
+        space: Space,
+        start: u64,
+        end: u64,
+        known: impl Fn(&Touch) -> bool,
+    ) {
+        let Some(map) = self.spaces.get_mut(&space).filter(|_| start < end) else { return };
+        map.split(start);
+        map.split(end);
+        for (_, cell) in map.cells.range_mut(start..end) {
+            cell.touches.retain(|touch| !known(touch));
+        }
+    }
+
+    /// Forgets all accesses to an interval.
+    pub(crate) fn forget(&mut self, space: Space, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let Some(map) = self.spaces.get_mut(&space) else { return };
+        map.split(start);
+        map.split(end);
+        let keys: Vec<u64> = map.cells.range(start..end).map(|(&key, _)| key).collect();
+        for key in keys {
+            map.cells.remove(&key);
         }
     }
 }
@@ -135,13 +182,13 @@ impl Cell {
         start: u64,
         touch: &Touch,
         tables: &Tables,
-        ordered: &impl Fn(Epoch) -> bool,
+        ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) {
         for earlier in &self.touches {
             if !conflicting(earlier.mode, touch.mode)
                 || earlier.epoch.number == touch.epoch.number
-                || ordered(earlier.epoch)
+                || ordered(earlier)
             {
                 continue;
             }
@@ -166,13 +213,15 @@ impl Cell {
         }
     }
 
-    fn store(&mut self, touch: Touch, ordered: &impl Fn(Epoch) -> bool) {
+    fn store(&mut self, touch: Touch, ordered: &impl Fn(&Touch) -> bool) {
         self.touches.retain(|earlier| {
             let superseded = touch.mode.writes() || !earlier.mode.writes();
             let covered =
                 touch.shape.0 == 0 || (touch.shape == earlier.shape && touch.start == earlier.start);
             let own = earlier.epoch.number == touch.epoch.number;
-            let replaced = if own { touch.mode.writes() } else { ordered(earlier.epoch) };
+            // A use of an older generation is reported against the first access that conflicts with it.
+            let reported = earlier.block != touch.block && conflicting(earlier.mode, touch.mode);
+            let replaced = reported || if own { touch.mode.writes() } else { ordered(earlier) };
             !(superseded && covered && replaced)
         });
         self.touches.push(touch);

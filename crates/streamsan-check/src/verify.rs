@@ -1,32 +1,24 @@
 //! Verification of fixes: one more pass over the log with all proposed waits in place.
 
-use crate::Finding;
-use crate::edges::{Edges, Line};
+use crate::edges::Edges;
 use crate::engine::{Engine, Sink};
 use crate::finding::FixAction;
+use crate::group::{Key, key, key_of};
 use crate::hazard::Hazard;
 use crate::order::WaitOutcome;
 use crate::rules::Rule;
-use crate::walk;
+use crate::{Finding, walk};
 use std::collections::HashSet;
 use streamsan_trace::{Event, OpNumber, SiteId, Trace};
-
-type Key = (Rule, Line, Line);
 
 struct Remaining<'a> {
     trace: &'a Trace,
     keys: HashSet<Key>,
 }
 
-impl Remaining<'_> {
-    fn line(&self, number: OpNumber) -> Line {
-        Line::of(self.trace.event(number).map_or(SiteId(0), |event| event.site), &self.trace.tables)
-    }
-}
-
 impl Sink for Remaining<'_> {
     fn hazard(&mut self, hazard: &Hazard, _: &Engine<'_>) {
-        self.keys.insert((hazard.rule, self.line(hazard.first), self.line(hazard.second)));
+        self.keys.insert(key(hazard, self.trace));
     }
     fn event_wait(&mut self, _: &Event, _: WaitOutcome) {}
     fn undecided(&mut self, _: OpNumber) {}
@@ -34,31 +26,28 @@ impl Sink for Remaining<'_> {
 
 /// Marks the fixes of findings that are gone, with all fixes in place and nothing new reported.
 pub(crate) fn verify(trace: &Trace, findings: &mut [Finding]) {
-    let edges = Edges::new(findings.iter().filter_map(edge), &trace.tables);
+    if findings.iter().all(|finding| finding.fix.is_none()) {
+        return;
+    }
+    let edges = Edges::new(findings.iter().flat_map(proposals), &trace.tables);
     let mut remaining = Remaining { trace, keys: HashSet::new() };
     walk(trace, &edges, &mut remaining);
-    let keys: Vec<Option<Key>> = findings
-        .iter()
-        .map(|finding| {
-            let first = finding.first?;
-            Some((
-                finding.rule,
-                Line::of(first.site, &trace.tables),
-                Line::of(finding.second.site, &trace.tables),
-            ))
-        })
-        .collect();
-    let nothing_new = remaining.keys.iter().all(|key| keys.contains(&Some(*key)));
-    for (finding, key) in findings.iter_mut().zip(keys) {
-        if let (Some(fix), Some(key)) = (&mut finding.fix, key) {
-            fix.verified = nothing_new && !remaining.keys.contains(&key);
+    let known: HashSet<Key> = findings.iter().filter_map(|finding| key_of(finding, trace)).collect();
+    let nothing_new = remaining.keys.is_subset(&known);
+    for finding in findings.iter_mut() {
+        let gone = key_of(finding, trace).is_some_and(|key| !remaining.keys.contains(&key));
+        if let Some(fix) = &mut finding.fix {
+            fix.verified = nothing_new && gone;
         }
     }
 }
 
-fn edge(finding: &Finding) -> Option<(SiteId, streamsan_trace::StreamId, streamsan_trace::StreamId)> {
-    match finding.fix?.action {
-        FixAction::WaitStream { waiter, awaited, .. } => Some((finding.second.site, waiter, awaited)),
-        FixAction::SynchronizeStream { .. } => None,
-    }
+/// Where each action of a finding's fix goes.
+fn proposals(finding: &Finding) -> Vec<(SiteId, FixAction)> {
+    let site = match (finding.rule, finding.free) {
+        (Rule::Ss202 | Rule::Ss203, Some(free)) => free.site,
+        _ => finding.second.site,
+    };
+    let actions = finding.fix.iter().flat_map(|fix| &fix.actions);
+    actions.map(|&action| (site, action)).collect()
 }

@@ -1,10 +1,11 @@
-//! Every `sim` block of `tests/programs` and of the rule pages: the checker must find what the comments
+//! Every `sim` block of `tests/programs`, of `docs` and of the rule pages: the checker must find what the comments
 //! announce and nothing else, and the judge must agree with the comments.
 
 use std::path::{Path, PathBuf};
 use streamsan_check::{Actor, Config, Finding, Level, Rule, check};
 use streamsan_sim::{
-    Expectation, ExpectedLevel, Lowered, Pair, Test, judge, lower, parse_file, witness_text,
+    Expectation, ExpectedLevel, Found as JudgeFound, Kind, Lowered, Test, judge, lower, parse_file,
+    witness_text,
 };
 
 /// Where the repository is.
@@ -34,6 +35,7 @@ struct Found<'a> {
     rule: Rule,
     line: u32,
     after: Option<u32>,
+    free: Option<u32>,
     missing: Option<(&'a str, &'a str)>,
 }
 
@@ -46,7 +48,9 @@ impl<'a> Found<'a> {
         Self {
             rule: finding.rule,
             line: lowered.line(finding.second.number).unwrap_or(0),
-            after: finding.first.and_then(|first| lowered.line(first.number)),
+            // A use after a free has no earlier operation but the free.
+            after: finding.first.or(finding.free).and_then(|first| lowered.line(first.number)),
+            free: finding.free.and_then(|free| lowered.line(free.number)),
             missing: finding.first.map(|first| (name(first.actor), name(finding.second.actor))),
         }
     }
@@ -61,6 +65,7 @@ impl<'a> Found<'a> {
             && self.rule.level() == level
             && self.line == expected.line
             && (expected.after.is_none() || self.after == expected.after)
+            && (expected.free.is_none() || self.free == expected.free)
             && (edge.is_none() || self.missing == edge)
     }
 
@@ -71,9 +76,18 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Whether a rule is about a pair that the judge can see.
-fn is_order_rule(code: &str) -> bool {
-    matches!(code, "SS101" | "SS102" | "SS103")
+/// What a rule is to the judge, if it is about a pair that the judge can see.
+fn kind(code: &str) -> Option<Kind> {
+    Some(match code {
+        "SS101" | "SS102" | "SS103" => Kind::Order,
+        "SS201" => Kind::UseBeforeAllocation,
+        "SS202" => Kind::ReuseWhileInUse,
+        "SS203" => Kind::FreedWhileInUse,
+        "SS204" => Kind::UseAfterFree,
+        "SS301" | "SS302" => Kind::Host,
+        "SS303" => Kind::HostFree,
+        _ => return None,
+    })
 }
 
 /// All that is wrong with one test.
@@ -107,27 +121,30 @@ fn run(test: &Test) -> Vec<String> {
 fn ask_the_judge(test: &Test, wrong: &mut Vec<String>) {
     let verdict = judge(&test.program);
     let line = |step: usize| test.program.steps[step].line;
-    let matches = |pair: &Pair, expected: &Expectation| {
-        line(pair.second) == expected.line && expected.after.is_none_or(|after| line(pair.first) == after)
+    let matches = |found: &JudgeFound, expected: &Expectation| {
+        Some(found.kind) == kind(&expected.rule)
+            && line(found.pair.second) == expected.line
+            && expected.after.is_none_or(|after| line(found.pair.first) == after)
     };
-    let order: Vec<_> =
-        test.annotations.expectations.iter().filter(|expected| is_order_rule(&expected.rule)).collect();
-    for expected in &order {
-        if !verdict.unordered.iter().any(|pair| matches(pair, expected)) {
+    let announced: Vec<_> =
+        test.annotations.expectations.iter().filter(|expected| kind(&expected.rule).is_some()).collect();
+    for expected in &announced {
+        if !verdict.found.iter().any(|found| matches(found, expected)) {
             wrong.push(format!(
-                "{}:{}: disagreement: [{}] is announced, but the judge says that the operations cannot swap",
+                "{}:{}: disagreement: [{}] is announced, but the judge does not find it",
                 test.path, expected.line, expected.rule
             ));
         }
     }
-    if order.is_empty() && !verdict.unordered.is_empty() {
-        for &pair in &verdict.unordered {
+    if announced.is_empty() {
+        for found in &verdict.found {
             wrong.push(format!(
-                "{}:{}: disagreement: nothing is announced, but this can swap with line {}:\n{}",
+                "{}:{}: disagreement: nothing is announced, but this is {:?} with line {}:\n{}",
                 test.path,
-                line(pair.second),
-                line(pair.first),
-                witness_text(&test.program, pair, &test.path, &test.name)
+                line(found.pair.second),
+                found.kind,
+                line(found.pair.first),
+                witness_text(&test.program, found.pair, &test.path, &test.name)
             ));
         }
     }
@@ -143,7 +160,8 @@ fn fail_if_any(wrong: &[String]) {
 #[test]
 fn programs_give_what_their_comments_announce() {
     let mut wrong = Vec::new();
-    for (path, text) in pages("tests/programs") {
+    let documents = pages("docs").into_iter().filter(|(_, text)| text.contains("```sim"));
+    for (path, text) in pages("tests/programs").into_iter().chain(documents) {
         match parse_file(&path, &text) {
             Ok(tests) if tests.is_empty() => wrong.push(format!("{path}: no sim block")),
             Ok(tests) => wrong.extend(tests.iter().flat_map(run)),
@@ -227,5 +245,8 @@ fn a_wrong_comment_fails() {
     }
     let ordered = "default: write x # (1)\nhost: sync default\nside: read x # error: [SS101] after (1)\n";
     let wrong = outcome(ordered);
-    assert!(wrong.contains("announced but not found") && wrong.contains("cannot swap"), "{wrong}");
+    assert!(
+        wrong.contains("announced but not found") && wrong.contains("the judge does not find it"),
+        "{wrong}"
+    );
 }

@@ -2,14 +2,22 @@
 //!
 //! Agreement: each pair that the checker gives can execute in either order, and if any pair can, the
 //! checker gives one whose later operation is the earliest of all later operations. (After a first hazard
-//! the checker may drop accesses that it covers, so later pairs can be missing.)
+//! the checker may drop accesses that it covers, so later pairs can be missing.) Each pair must be of the
+//! judge's kind: SS201 and SS202 are told apart. Uses after a free (SS204) must be the same. Of blocks that
+//! were freed in use (SS203) each pair must be one of the judge's, and each use that the judge names must be
+//! there with its first possible new owner, or another use that this new owner endangers, with it or with a
+//! new owner before it (the checker keeps only the last of uses that follow each other, and gives each once).
 //!
 //! `STREAMSAN_RANDOM_PROGRAMS` says how many, `STREAMSAN_RANDOM_SEED` which is the first.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use streamsan_check::hazards;
-use streamsan_sim::{Action, Judge, Pair, Program, lower, random, witness_text};
+use streamsan_check::{Rule, hazards};
+use streamsan_sim::{
+    Action, Found, Judge, Kind, Pair, Program, lower, parse, random, random_lifetimes, witness_text,
+};
 
 /// Programs per piece of work of one thread.
 const PIECE: u64 = 1000;
@@ -22,34 +30,72 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// The checker's pairs as steps of the program, sorted as the judge's are.
-fn checker_pairs(program: &Program) -> Vec<Pair> {
+fn checker_pairs(program: &Program) -> Vec<Found> {
     let lowered = lower(program, "random.md", "");
-    let mut pairs: Vec<Pair> = hazards(&lowered.trace)
+    let mut pairs: Vec<Found> = hazards(&lowered.trace)
         .iter()
         .map(|hazard| {
-            let step = |number| lowered.step(number).expect("a hazard is between operations of the program");
-            Pair { first: step(hazard.first), second: step(hazard.second) }
+            let step = |number| lowered.step(number).expect("a hazard is between steps of the program");
+            let pair = Pair { first: step(hazard.first), second: step(hazard.second) };
+            Found { pair, kind: kind(hazard.rule) }
         })
         .collect();
-    pairs.sort_by_key(|pair| (pair.second, pair.first));
+    pairs.sort_by_key(|found| (found.pair.second, found.pair.first, found.kind));
     pairs.dedup();
     pairs
 }
 
-/// How the two differ, if they do: the pair to look at and what is wrong with it.
-fn disagreement(judged: &[Pair], checked: &[Pair]) -> Option<(Pair, &'static str)> {
-    if let Some(pair) = checked.iter().find(|pair| !judged.contains(pair)) {
-        return Some((*pair, "the checker gives this pair, but it cannot swap"));
+fn kind(rule: Rule) -> Kind {
+    match rule {
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 => Kind::Order,
+        Rule::Ss201 => Kind::UseBeforeAllocation,
+        Rule::Ss202 => Kind::ReuseWhileInUse,
+        Rule::Ss203 => Kind::FreedWhileInUse,
+        Rule::Ss204 => Kind::UseAfterFree,
+        Rule::Ss301 | Rule::Ss302 => Kind::Host,
+        Rule::Ss303 => Kind::HostFree,
+        other => panic!("{} is not about a pair", other.code()),
     }
-    let earliest = judged.first()?;
-    let found = checked.iter().any(|pair| pair.second == earliest.second);
-    (!found)
-        .then_some((*earliest, "this pair can swap, but the checker gives none with this later operation"))
 }
 
+/// How the two differ, if they do: the pair to look at and what is wrong with it.
+fn disagreement(judged: &[Found], checked: &[Found]) -> Option<(Found, &'static str)> {
+    if let Some(found) = checked.iter().find(|found| !judged.contains(found)) {
+        return Some((*found, "the checker gives this pair, the judge does not"));
+    }
+    let unordered = |found: &&Found| found.kind.is_unordered();
+    if let Some(earliest) = judged.iter().find(unordered)
+        && !checked.iter().filter(unordered).any(|found| found.pair.second == earliest.pair.second)
+    {
+        return Some((*earliest, "this pair can swap, but the checker gives none with this later operation"));
+    }
+    let of = |kind: Kind| move |found: &&Found| found.kind == kind;
+    if let Some(found) = judged.iter().filter(of(Kind::UseAfterFree)).find(|found| !checked.contains(found)) {
+        return Some((*found, "this is a use after a free, but the checker does not give it"));
+    }
+    let mut seen = Vec::new();
+    for found in judged.iter().filter(of(Kind::FreedWhileInUse)) {
+        let second = found.pair.second;
+        let first_of_use = !seen.contains(&found.pair.first);
+        seen.push(found.pair.first);
+        let endangered = |user: usize| {
+            let pair = Pair { first: user, second };
+            judged.contains(&Found { pair, kind: Kind::FreedWhileInUse })
+        };
+        let mut given = checked.iter().filter(of(Kind::FreedWhileInUse));
+        let given = given.any(|other| other.pair.second <= second && endangered(other.pair.first));
+        if first_of_use && !given {
+            return Some((*found, "this block was freed in use, but the checker does not give it"));
+        }
+    }
+    None
+}
+
+type Outcome = (Vec<Found>, Vec<Found>, Option<(Found, &'static str)>);
+
 /// What both say of a program.
-fn compare(judge: &mut Judge, program: &Program) -> (Vec<Pair>, Vec<Pair>, Option<(Pair, &'static str)>) {
-    let (judged, checked) = (judge.judge(program).unordered, checker_pairs(program));
+fn compare(judge: &mut Judge, program: &Program) -> Outcome {
+    let (judged, checked) = (judge.judge(program).found, checker_pairs(program));
     let outcome = disagreement(&judged, &checked);
     (judged, checked, outcome)
 }
@@ -70,7 +116,9 @@ fn shrink(judge: &mut Judge, mut program: Program) -> Program {
                 smaller.push(without);
             }
         }
-        match smaller.into_iter().find(|smaller| compare(judge, smaller).2.is_some()) {
+        // Without an allocation or a free the rest may be no program any more.
+        let mut programs = smaller.iter().filter_map(|smaller| parse("", &smaller.to_string()).ok());
+        match programs.find(|smaller| compare(judge, smaller).2.is_some()) {
             Some(smaller) => {
                 program = smaller;
                 step = 0;
@@ -85,7 +133,8 @@ fn shrink(judge: &mut Judge, mut program: Program) -> Program {
 fn explain(seed: u64, judge: &mut Judge, program: Program) -> String {
     let program = shrink(judge, program);
     let (judged, checked, outcome) = compare(judge, &program);
-    let (pair, what) = outcome.expect("only programs that disagree are explained");
+    let (found, what) = outcome.expect("only programs that disagree are explained");
+    let pair = found.pair;
     let path = format!("{}/disagreement-{seed}.md", env!("CARGO_TARGET_TMPDIR"));
     let name = format!("seed {seed}");
     let file = format!("# {name}\n\n```sim\n{program}```\n");
@@ -94,41 +143,50 @@ fn explain(seed: u64, judge: &mut Judge, program: Program) -> String {
         Err(error) => format!("disagreement on seed {seed}: {what}\n(cannot write {path}: {error})\n"),
     };
     let step = |step: usize| program.step_text(step);
-    let _ = write!(text, "  (1) {}\n  (2) {}\n", step(pair.first), step(pair.second));
+    let _ = write!(text, "  {:?}\n  (1) {}\n  (2) {}\n", found.kind, step(pair.first), step(pair.second));
     text.push_str(&witness_text(&program, pair, &path, &name));
     let _ = write!(text, "  judge:   {judged:?}\n  checker: {checked:?}\n\n{file}");
     text
 }
 
-#[test]
-fn the_checker_agrees_with_the_judge() {
+/// Compares the two on as many programs as the settings say; pairs of so many kinds must be seen.
+fn compare_all(generate: fn(u64) -> Program, kinds: usize) {
     let count = setting("STREAMSAN_RANDOM_PROGRAMS", 100_000);
     let start = setting("STREAMSAN_RANDOM_SEED", 0);
     let next = AtomicU64::new(0);
     let (with, without) = (AtomicU64::new(0), AtomicU64::new(0));
     let (exact, failures) = (AtomicU64::new(0), AtomicU64::new(0));
+    let by_kind = Mutex::new(BTreeMap::new());
     let work = || {
         let mut judge = Judge::default();
+        let mut kinds_here: BTreeMap<Kind, u64> = BTreeMap::new();
         loop {
             let piece = next.fetch_add(PIECE, Ordering::Relaxed);
             if piece >= count || failures.load(Ordering::Relaxed) >= 3 {
-                return;
+                break;
             }
             for seed in piece..count.min(piece + PIECE) {
                 let seed = start.wrapping_add(seed);
-                let program = random(seed);
+                let program = generate(seed);
                 let verdict = judge.judge(&program);
                 assert!(verdict.complete, "seed {seed} is too large for the judge");
                 let checked = checker_pairs(&program);
-                let exact_here = verdict.unordered == checked;
-                let kind = if verdict.unordered.is_empty() { &without } else { &with };
-                kind.fetch_add(1, Ordering::Relaxed);
+                let exact_here = verdict.found == checked;
+                let outcome = if verdict.found.is_empty() { &without } else { &with };
+                outcome.fetch_add(1, Ordering::Relaxed);
                 exact.fetch_add(u64::from(exact_here), Ordering::Relaxed);
-                if disagreement(&verdict.unordered, &checked).is_some() {
+                for found in &checked {
+                    *kinds_here.entry(found.kind).or_default() += 1;
+                }
+                if disagreement(&verdict.found, &checked).is_some() {
                     eprintln!("{}", explain(seed, &mut judge, program));
                     failures.fetch_add(1, Ordering::Relaxed);
                 }
             }
+        }
+        let mut all = by_kind.lock().expect("no thread panics");
+        for (kind, number) in kinds_here {
+            *all.entry(kind).or_default() += number;
         }
     };
     std::thread::scope(|scope| {
@@ -139,11 +197,24 @@ fn the_checker_agrees_with_the_judge() {
     });
     let (with, without) = (with.into_inner(), without.into_inner());
     let exact = exact.into_inner();
+    let by_kind: BTreeMap<Kind, u64> = by_kind.into_inner().expect("no thread panics");
     eprintln!(
-        "{with} programs with an unordered pair, {without} without; {exact} with the same list of pairs"
+        "{with} programs with something wrong, {without} without; {exact} with the same list of pairs; \
+         pairs of the checker: {by_kind:?}"
     );
     assert_eq!(failures.into_inner(), 0, "the checker and the judge disagree: see above");
     assert_eq!(with + without, count);
     // Programs of one kind only would prove nothing.
     assert!(count < 1000 || (with > count / 10 && without > count / 10));
+    assert!(count < 1000 || by_kind.len() == kinds, "{by_kind:?}");
+}
+
+#[test]
+fn the_checker_agrees_with_the_judge() {
+    compare_all(random, 1);
+}
+
+#[test]
+fn they_agree_on_lifetimes_and_host_memory() {
+    compare_all(random_lifetimes, 7);
 }

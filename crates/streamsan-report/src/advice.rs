@@ -1,36 +1,82 @@
 //! The fix: code to paste if every stream has an expression where it goes, else words.
 
+use crate::labels::{free_mark, second_mark};
 use crate::names::Names;
 use crate::places::{Location, locate_frame};
-use streamsan_check::{Fix, FixAction};
-use streamsan_trace::{CaptureKind, StreamId, Trace};
+use streamsan_check::{Actor, Finding, Fix, FixAction, Rule};
+use streamsan_trace::{CaptureKind, FrameId, StreamId, Trace};
 
 /// A fix, ready to be written.
 pub(crate) struct Advice<'a> {
-    /// What to do, for people: "make `side` wait".
-    pub(crate) words: String,
-    /// The line of code, if it can be written.
+    /// What to do, for people. Each once.
+    steps: Vec<Step>,
+    /// The code of all steps, one line each, if all of it can be written.
     pub(crate) code: Option<String>,
     /// Before which line.
     pub(crate) place: Option<Location<'a>>,
+    /// The place if the line is not known.
+    mark: &'static str,
     /// Whether it was checked.
     pub(crate) verified: bool,
+    /// Other ways, with what they cost.
+    pub(crate) alternatives: Vec<String>,
+}
+
+#[derive(PartialEq, Eq)]
+struct Step {
+    /// "make `side` wait".
+    words: String,
+    code: Option<String>,
 }
 
 impl<'a> Advice<'a> {
-    pub(crate) fn new(fix: &Fix, trace: &'a Trace, names: &Names<'_>) -> Self {
-        let place = fix.frame.and_then(|frame| locate_frame(trace, frame));
-        let code = code(fix, trace, names);
-        let words = words(fix, code.is_some(), trace, names);
-        Self { words, code, place, verified: fix.verified }
+    pub(crate) fn new(finding: &Finding, fix: &Fix, trace: &'a Trace, names: &Names<'_>) -> Self {
+        let writer = Writer { finding, frame: fix.frame, trace, names };
+        let mut steps: Vec<Step> = Vec::new();
+        for action in &fix.actions {
+            let step = writer.step(action);
+            let same = |known: &&mut Step| match &step.code {
+                Some(_) => known.code == step.code,
+                None => *known == &step,
+            };
+            match steps.iter_mut().find(same) {
+                // One expression may stand for several streams, as the variable of a loop does.
+                Some(known) if known.words != step.words => {
+                    "make each stream wait".clone_into(&mut known.words);
+                }
+                Some(_) => {}
+                None => steps.push(step),
+            }
+        }
+        let code: Option<Vec<&str>> = steps.iter().map(|step| step.code.as_deref()).collect();
+        let mark =
+            if frees_too_early(finding) { free_mark(finding) } else { second_mark(finding).unwrap_or("it") };
+        Self {
+            code: code.filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n")),
+            steps,
+            place: fix.frame.and_then(|frame| locate_frame(trace, frame)),
+            mark,
+            verified: fix.verified,
+            alternatives: writer.alternatives(fix),
+        }
     }
 
-    /// `before train.py:41, make `side` wait: side.wait_stream(torch.cuda.default_stream())`.
+    /// ``before train.py:41, make `side` wait: side.wait_stream(torch.cuda.default_stream())``.
+    ///
+    /// Several steps have a line each.
     pub(crate) fn line(&self) -> String {
-        let place = self.place.as_ref().map_or_else(|| "(2)".to_owned(), Location::line);
-        match &self.code {
-            Some(code) => format!("before {place}, {}: {code}", self.words),
-            None => format!("before {place}, {}", self.words),
+        let place = self.place.as_ref().map_or_else(|| self.mark.to_owned(), Location::line);
+        match self.steps.as_slice() {
+            [Step { words, code: Some(code) }] => format!("before {place}, {words}: {code}"),
+            [Step { words, code: None }] => format!("before {place}, {words}"),
+            steps => {
+                let mut text = format!("before {place}, all of these are needed:");
+                for step in steps {
+                    text.push('\n');
+                    text.push_str(step.code.as_ref().unwrap_or(&step.words));
+                }
+                text
+            }
         }
     }
 
@@ -44,52 +90,137 @@ impl<'a> Advice<'a> {
     }
 }
 
-fn words(fix: &Fix, has_code: bool, trace: &Trace, names: &Names<'_>) -> String {
-    let sim = trace.header.capture == CaptureKind::Sim;
-    match fix.action {
-        FixAction::WaitStream { waiter, awaited, .. } if sim => {
-            format!(
-                "record an event in {} and let {} wait for it",
-                names.stream(awaited),
-                names.stream(waiter)
-            )
-        }
-        FixAction::WaitStream { waiter, .. } if has_code => format!("make {} wait", names.stream(waiter)),
-        FixAction::WaitStream { waiter, awaited, .. } => {
-            let visible = |stream| fix.frame.is_some_and(|frame| names.expression(frame, stream).is_some());
-            let spoken = |stream| {
-                if visible(stream) { names.stream(stream) } else { names.stream_described(stream) }
-            };
-            format!("make {} wait for {}", spoken(waiter), spoken(awaited))
-        }
-        FixAction::SynchronizeStream { .. } if has_code => "let the host wait".to_owned(),
-        FixAction::SynchronizeStream { awaited } => {
-            format!("let the host wait for {}", names.stream_described(awaited))
-        }
-    }
+/// Whether the free has to wait, rather than the later operation.
+fn frees_too_early(finding: &Finding) -> bool {
+    matches!(finding.rule, Rule::Ss202 | Rule::Ss203)
 }
 
-fn code(fix: &Fix, trace: &Trace, names: &Names<'_>) -> Option<String> {
-    if trace.header.capture == CaptureKind::Sim {
-        return None;
+/// Writes the steps of one fix.
+struct Writer<'a> {
+    finding: &'a Finding,
+    frame: Option<FrameId>,
+    trace: &'a Trace,
+    names: &'a Names<'a>,
+}
+
+impl Writer<'_> {
+    fn is_sim(&self) -> bool {
+        self.trace.header.capture == CaptureKind::Sim
     }
-    let default = |stream: StreamId| {
-        let argument = names.device_argument(stream);
-        names.legacy_default(stream).map(|_| format!("torch.cuda.default_stream({argument})"))
-    };
-    let expression_for = |stream: StreamId| {
-        default(stream).or_else(|| names.expression(fix.frame?, stream).map(str::to_owned))
-    };
-    match fix.action {
-        FixAction::WaitStream { waiter, awaited, waiter_is_current } => {
-            let awaited = expression_for(awaited)?;
-            let current = waiter_is_current
-                .then(|| format!("torch.cuda.current_stream({})", names.device_argument(waiter)));
-            let waiter = expression_for(waiter).or(current)?;
-            Some(format!("{waiter}.wait_stream({awaited})"))
+
+    fn step(&self, action: &FixAction) -> Step {
+        let code = self.code(action);
+        Step { words: self.words(action, code.is_some()), code }
+    }
+
+    fn words(&self, action: &FixAction, has_code: bool) -> String {
+        let names = self.names;
+        let visible = |stream| self.frame.is_some_and(|frame| names.expression(frame, stream).is_some());
+        let spoken = |stream| {
+            if self.is_sim() || visible(stream) {
+                names.stream(stream)
+            } else {
+                names.stream_described(stream)
+            }
+        };
+        match *action {
+            FixAction::WaitStream { waiter, awaited, .. } if self.is_sim() => {
+                format!("record an event in {} and let {} wait for it", spoken(awaited), spoken(waiter))
+            }
+            FixAction::WaitStream { .. } if has_code && frees_too_early(self.finding) => {
+                "make the owner stream wait".to_owned()
+            }
+            FixAction::WaitStream { waiter, .. } if has_code => format!("make {} wait", names.stream(waiter)),
+            FixAction::WaitStream { waiter, awaited, .. } => {
+                format!("make {} wait for {}", spoken(waiter), spoken(awaited))
+            }
+            FixAction::SynchronizeStream { .. } if has_code => "let the host wait".to_owned(),
+            FixAction::SynchronizeStream { awaited } => format!("let the host wait for {}", spoken(awaited)),
         }
-        FixAction::SynchronizeStream { awaited } => {
-            Some(format!("{}.synchronize()", expression_for(awaited)?))
+    }
+
+    fn code(&self, action: &FixAction) -> Option<String> {
+        if self.is_sim() {
+            return None;
         }
+        match *action {
+            FixAction::WaitStream { waiter, awaited, waiter_is_current } => {
+                let awaited = self.expression(self.frame, awaited)?;
+                let current = waiter_is_current
+                    .then(|| format!("torch.cuda.current_stream({})", self.names.device_argument(waiter)));
+                let named = self.expression(self.frame, waiter).filter(|named| *named != awaited);
+                let waiter = named.or(current)?;
+                Some(format!("{waiter}.wait_stream({awaited})"))
+            }
+            FixAction::SynchronizeStream { awaited } => {
+                Some(format!("{}.synchronize()", self.expression(self.frame, awaited)?))
+            }
+        }
+    }
+
+    fn expression(&self, frame: Option<FrameId>, stream: StreamId) -> Option<String> {
+        match self.names.legacy_default(stream) {
+            Some(_) => Some(format!("torch.cuda.default_stream({})", self.names.device_argument(stream))),
+            None => self.names.expression(frame?, stream).map(str::to_owned),
+        }
+    }
+
+    fn alternatives(&self, fix: &Fix) -> Vec<String> {
+        let mut alternatives = Vec::new();
+        match self.finding.rule {
+            Rule::Ss202 | Rule::Ss203 => alternatives.extend(self.record_stream(fix)),
+            Rule::Ss301 | Rule::Ss302 | Rule::Ss303 => alternatives.extend(self.event()),
+            _ => {}
+        }
+        alternatives
+    }
+
+    /// `record_stream` with its cost, if the tensor has a name where the fix goes.
+    fn record_stream(&self, fix: &Fix) -> Option<String> {
+        if self.is_sim() {
+            return None;
+        }
+        let old = self.finding.old_memory?;
+        let tensor = self.names.block_expression(old.block)?;
+        let (_, assigned) = self.trace.tables.user_frame(old.alloc_site)?;
+        let here = self.trace.tables.frames.get(self.frame?.index())?;
+        if (assigned.file, assigned.function) != (here.file, here.function) {
+            return None;
+        }
+        let mut calls: Vec<String> = Vec::new();
+        let mut passed: Vec<String> = Vec::new();
+        for action in &fix.actions {
+            let FixAction::WaitStream { awaited, .. } = *action else { continue };
+            let call = format!("{tensor}.record_stream({})", self.expression(self.frame, awaited)?);
+            if !calls.contains(&call) {
+                calls.push(call);
+                passed.push(self.names.stream(awaited));
+            }
+        }
+        if calls.is_empty() {
+            return None;
+        }
+        let (calls, passed) = (calls.join("; "), passed.join(" and "));
+        let works = if fix.actions.len() > 1 { "also work" } else { "also works" };
+        Some(format!(
+            "{calls} in the same place {works}; torch then keeps the block until it sees that {passed} got this far, so more memory is in use"
+        ))
+    }
+
+    /// An event waits for less than the whole stream.
+    fn event(&self) -> Option<String> {
+        let first = self.finding.first?;
+        let Actor::Stream(stream) = first.actor else { return None };
+        let frame = self.trace.tables.user_frame(first.site).map(|(frame, _)| frame);
+        let expression = self.expression(frame, stream).filter(|_| !self.is_sim());
+        let (stream, here) = (self.names.stream(stream), second_mark(self.finding)?);
+        Some(match expression {
+            Some(expression) => format!(
+                "an event waits for less than all of {stream}: event = {expression}.record_event() right after (1), event.synchronize() before {here}"
+            ),
+            None => format!(
+                "an event waits for less than all of {stream}: record it right after (1), synchronize it before {here}"
+            ),
+        })
     }
 }

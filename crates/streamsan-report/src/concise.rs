@@ -2,7 +2,7 @@
 
 use crate::headline::short_headline;
 use crate::names::Names;
-use crate::places::{in_parentheses, locate};
+use crate::places::{in_parentheses, locate, primary_site};
 use crate::{Checked, summary};
 use std::fmt::Write as _;
 use streamsan_check::{Finding, Level};
@@ -30,10 +30,10 @@ pub(crate) fn level(level: Level) -> &'static str {
 }
 
 fn line(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
-    let place = locate(trace, finding.second.site)
+    let place = locate(trace, primary_site(finding))
         .map_or_else(|| "unknown place".to_owned(), |place| place.line_and_column());
     let (level, code) = (level(finding.rule.level()), finding.rule.code());
-    let what = short_headline(finding, names);
+    let what = short_headline(finding, trace, names);
     let actors = match finding.first {
         Some(first) => {
             let place = in_parentheses(trace, first.site);
@@ -42,5 +42,7 @@ fn line(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
         }
         None => format!(" ({})", finding.second.number),
     };
-    format!("{place}: {level}[{code}] {what}{actors}")
+    let free = finding.free.and_then(|free| locate(trace, free.site));
+    let free = free.map_or_else(String::new, |place| format!(", freed at {}", place.line()));
+    format!("{place}: {level}[{code}] {what}{actors}{free}")
 }

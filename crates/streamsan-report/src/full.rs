@@ -1,7 +1,8 @@
 //! Text with source lines: what people read first.
 
 use crate::advice::Advice;
-use crate::headline::{first_label, headline, second_label};
+use crate::headline::headline;
+use crate::labels::{first_label, free_label, second_label};
 use crate::names::Names;
 use crate::notes::notes;
 use crate::numbers::counted;
@@ -110,7 +111,7 @@ fn render_finding(
     for mark in &marks {
         files.load(mark.location.path);
     }
-    let title = level.primary_title(headline(finding, names)).id(rule.code());
+    let title = level.primary_title(headline(finding, trace, names)).id(rule.code());
     let mut group = Group::with_title(title).elements(frames(&marks, files, &mut unplaced));
     // The later place comes first, as among the frames.
     unplaced.sort_by(|a, b| b.cmp(a));
@@ -119,10 +120,11 @@ fn render_finding(
         .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(printable(&note))));
     let mut groups = vec![group];
     if let Some(fix) = &finding.fix {
-        let advice = Advice::new(fix, trace, names);
+        let advice = Advice::new(finding, fix, trace, names);
+        let title = Level::HELP.secondary_title(printable(&advice.line()));
+        let statements = advice.alternatives.iter().map(|text| Level::NOTE.message(printable(text)));
         groups.push(
-            Group::with_title(Level::HELP.secondary_title(printable(&advice.line())))
-                .element(Level::NOTE.message(advice.standing())),
+            Group::with_title(title).element(Level::NOTE.message(advice.standing())).elements(statements),
         );
     }
     if explain && let Some(last) = groups.pop() {
@@ -142,14 +144,24 @@ fn marks<'a>(
     names: &Names<'_>,
     unplaced: &mut Vec<String>,
 ) -> Vec<Mark<'a>> {
-    let mut marks = Vec::new();
-    let mut push = |site, label, kind| match locate(trace, site) {
-        Some(location) => marks.push(Mark { location, label, kind }),
-        None => unplaced.push(format!("{label}, at an unknown place")),
-    };
-    push(finding.second.site, second_label(finding, trace, names), AnnotationKind::Primary);
+    let mut places = vec![(finding.second.site, second_label(finding, trace, names))];
+    if let Some(free) = &finding.free {
+        places.push((free.site, free_label(finding, free, names)));
+    }
     if let Some(first) = &finding.first {
-        push(first.site, first_label(finding, first, trace, names), AnnotationKind::Context);
+        places.push((first.site, first_label(finding, first, trace, names)));
+    }
+    if finding.rule == Rule::Ss203 && finding.free.is_some() {
+        // The free is what has to change; the access after it only shows what might have happened.
+        places.swap(0, 1);
+    }
+    let mut marks = Vec::new();
+    for (index, (site, label)) in places.into_iter().enumerate() {
+        let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        match locate(trace, site) {
+            Some(location) => marks.push(Mark { location, label, kind }),
+            None => unplaced.push(format!("{label}, at an unknown place")),
+        }
     }
     marks
 }

@@ -1,30 +1,58 @@
-//! The first line of a finding, and the label at each of its places.
+//! The first line of a finding.
 
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Place, Rule};
-use streamsan_trace::{AccessMode, Trace};
+use streamsan_trace::{AccessMode, EventKind, OpKind, Trace};
 
 /// One terse line: what is wrong, on what, between whom.
-pub(crate) fn headline(finding: &Finding, names: &Names<'_>) -> String {
-    let second = names.actor_spoken(finding.second.actor);
+pub(crate) fn headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
+    let short = short_headline(finding, trace, names);
     match finding.rule {
-        Rule::Ss401 => format!("{second} waits for an event that was never recorded"),
-        Rule::Ss403 => format!("{second} waits for an event recorded in itself"),
-        _ => format!("{}{}", short_headline(finding, names), between(finding, names)),
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 => format!("{short}{}", between(finding, names)),
+        _ => short,
     }
 }
 
-/// The headline without the streams, for formats that name them elsewhere.
-pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
+/// The headline for formats that name both streams elsewhere.
+pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
+    let second = names.actor_spoken(finding.second.actor);
+    let memory = finding
+        .old_memory
+        .filter(|_| finding.rule != Rule::Ss201)
+        .or(finding.memory)
+        .map_or_else(|| "memory".to_owned(), |memory| names.memory_spoken(&memory));
     match finding.rule {
-        Rule::Ss401 | Rule::Ss403 => headline(finding, names),
-        rule => {
-            let what = hazard_words(rule).unwrap_or_else(|| rule.name());
-            let on = finding
-                .memory
-                .map_or_else(String::new, |memory| format!(" on {}", names.memory_spoken(&memory)));
-            format!("{what}{on}")
+        Rule::Ss101 => format!("unordered read-after-write on {memory}"),
+        Rule::Ss102 => format!("unordered write-after-read on {memory}"),
+        Rule::Ss103 => format!("unordered write-after-write on {memory}"),
+        Rule::Ss201 => {
+            let owner = finding.memory.and_then(|memory| memory.owner);
+            let owner = match owner {
+                Some(owner) => format!("{}, where it was allocated", names.stream_spoken(owner)),
+                None => "the stream where it was allocated".to_owned(),
+            };
+            format!("{second} uses {memory} without waiting for {owner}")
         }
+        Rule::Ss202 => {
+            let second = names.actor(finding.second.actor);
+            format!("memory of {memory} reused on {second} while {}", still(finding, names))
+        }
+        Rule::Ss203 => format!("memory of {memory} freed while {}", still(finding, names)),
+        Rule::Ss204 => format!("{second} {} {memory} after it was freed", verb(&finding.second)),
+        Rule::Ss301 => {
+            let (what, does) = match &finding.first {
+                Some(first) => (kind(first, trace), does(first, "fills it", "changes it", "may change it")),
+                None => ("the operation", "fills it"),
+            };
+            format!("{second} {} {memory} before {what} that {does} is done", verb(&finding.second))
+        }
+        Rule::Ss302 => {
+            format!("{second} {} {memory} while {}", verb(&finding.second), still_copied(finding, trace))
+        }
+        Rule::Ss303 => format!("{second} frees {memory} while {}", still_copied(finding, trace)),
+        Rule::Ss401 => format!("{second} waits for an event that was never recorded"),
+        Rule::Ss403 => format!("{second} waits for an event recorded in itself"),
+        Rule::Ss901 | Rule::Ss902 => finding.rule.name().to_owned(),
     }
 }
 
@@ -36,67 +64,95 @@ fn between(finding: &Finding, names: &Names<'_>) -> String {
     }
 }
 
-fn hazard_words(rule: Rule) -> Option<&'static str> {
-    match rule {
-        Rule::Ss101 => Some("unordered read-after-write"),
-        Rule::Ss102 => Some("unordered write-after-read"),
-        Rule::Ss103 => Some("unordered write-after-write"),
-        _ => None,
+/// What the access of a place does, as a verb.
+pub(crate) fn verb(place: &Place) -> &'static str {
+    match place.access {
+        Some(AccessMode::Read) => "reads",
+        Some(AccessMode::Write) => "overwrites",
+        Some(AccessMode::Update) => "updates",
+        Some(AccessMode::Unknown) => "may change",
+        None => "runs",
     }
 }
 
-/// RAW, WAR, WAW, for rules that are about one of them.
-pub(crate) fn hazard(rule: Rule) -> Option<&'static str> {
-    match rule {
+fn does(place: &Place, writes: &'static str, updates: &'static str, unknown: &'static str) -> &'static str {
+    match place.access {
+        Some(AccessMode::Update) => updates,
+        Some(AccessMode::Unknown) => unknown,
+        _ => writes,
+    }
+}
+
+/// `` `side` may still read it ``.
+fn still(finding: &Finding, names: &Names<'_>) -> String {
+    match &finding.first {
+        Some(first) => format!("{} may still {}", names.actor(first.actor), touch(first)),
+        None => "it may still be in use".to_owned(),
+    }
+}
+
+/// `a copy may still read it`.
+fn still_copied(finding: &Finding, trace: &Trace) -> String {
+    match &finding.first {
+        Some(first) => {
+            format!("{} may still {}", kind(first, trace).replacen("the", "a", 1), touch(first))
+        }
+        None => "it may still be in use".to_owned(),
+    }
+}
+
+fn touch(place: &Place) -> &'static str {
+    match place.access {
+        Some(AccessMode::Read) => "read it",
+        Some(AccessMode::Write) => "write to it",
+        Some(AccessMode::Update) => "update it",
+        Some(AccessMode::Unknown) | None => "use it",
+    }
+}
+
+fn kind(place: &Place, trace: &Trace) -> &'static str {
+    match trace.event(place.number).map(|event| event.kind) {
+        Some(EventKind::Op { kind, .. }) => match kind {
+            OpKind::CopyHostToDevice
+            | OpKind::CopyDeviceToHost
+            | OpKind::CopyDeviceToDevice
+            | OpKind::CopyHostToHost => "the copy",
+            OpKind::Kernel => "the kernel",
+            OpKind::Memset => "the memset",
+            OpKind::HostFunction => "the host function",
+            OpKind::Collective => "the collective",
+            OpKind::GraphLaunch => "the graph",
+        },
+        _ => "the stream operation",
+    }
+}
+
+/// RAW, WAR, WAW; `None` for rules and accesses of which it cannot be said.
+pub(crate) fn hazard(finding: &Finding) -> Option<&'static str> {
+    match finding.rule {
         Rule::Ss101 => Some("RAW"),
         Rule::Ss102 => Some("WAR"),
         Rule::Ss103 => Some("WAW"),
+        Rule::Ss201 | Rule::Ss202 | Rule::Ss301 | Rule::Ss302 => {
+            match (finding.first?.access?, finding.second.access?) {
+                (AccessMode::Unknown, _)
+                | (_, AccessMode::Unknown)
+                | (AccessMode::Read, AccessMode::Read) => None,
+                (AccessMode::Read, _) => Some("WAR"),
+                (_, AccessMode::Read | AccessMode::Update) => Some("RAW"),
+                (_, AccessMode::Write) => Some("WAW"),
+            }
+        }
         _ => None,
     }
 }
 
-/// `(1) wrote `x` on default (#1203 memcpy HtoD)`.
-pub(crate) fn first_label(finding: &Finding, first: &Place, trace: &Trace, names: &Names<'_>) -> String {
-    let verb = match first.access {
-        Some(AccessMode::Read) => "read",
-        Some(AccessMode::Write) => "wrote",
-        Some(AccessMode::Update) => "updated",
-        Some(AccessMode::Unknown) => "may have changed",
-        None => "ran",
-    };
-    format!("(1) {}", act(verb, finding, first, trace, names))
+/// Whether the finding is about a block that changed, or might have changed, its owner.
+pub(crate) fn is_reuse(rule: Rule) -> bool {
+    matches!(rule, Rule::Ss201 | Rule::Ss202 | Rule::Ss203)
 }
 
-/// `(2) reads `x` on `side` (#1207 aten::mul)`. Without a number where there is one place only.
-pub(crate) fn second_label(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
-    let second = &finding.second;
-    match finding.rule {
-        Rule::Ss401 => format!("this wait does nothing ({})", second.number),
-        Rule::Ss403 => format!("this wait orders nothing new ({})", second.number),
-        _ => {
-            let verb = match second.access {
-                Some(AccessMode::Read) => "reads",
-                Some(AccessMode::Write) => "overwrites",
-                Some(AccessMode::Update) => "updates",
-                Some(AccessMode::Unknown) => "may change",
-                None => "runs",
-            };
-            let mark = if finding.first.is_some() { "(2) " } else { "" };
-            format!("{mark}{}", act(verb, finding, second, trace, names))
-        }
-    }
-}
-
-fn act(verb: &str, finding: &Finding, place: &Place, trace: &Trace, names: &Names<'_>) -> String {
-    let memory = match (finding.memory, place.access) {
-        (Some(memory), Some(_)) => format!(" {}", names.memory_again(&memory)),
-        _ => String::new(),
-    };
-    let actor = match place.actor {
-        Actor::Stream(stream) => format!(" on {}", names.stream(stream)),
-        Actor::Host => " on the host".to_owned(),
-    };
-    let label = trace.tables.string(place.label);
-    let label = if label.is_empty() { String::new() } else { format!(" {label}") };
-    format!("{verb}{memory}{actor} ({}{label})", place.number)
+/// Whether the host acts second.
+pub(crate) fn is_host(finding: &Finding) -> bool {
+    finding.second.actor == Actor::Host
 }

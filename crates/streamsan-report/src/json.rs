@@ -9,7 +9,7 @@ use crate::notes::notes;
 use crate::places::user_stack;
 use crate::{Checked, Options};
 use serde::Serialize;
-use streamsan_check::{Finding, Place};
+use streamsan_check::{Finding, Memory, Place};
 use streamsan_trace::{AccessMode, SiteId, Trace};
 
 /// Raised when a key changes its meaning or goes; new keys do not raise it.
@@ -37,10 +37,16 @@ struct JsonFinding<'a> {
     first: Option<JsonPlace<'a>>,
     second: JsonPlace<'a>,
     alloc: Option<JsonSite<'a>>,
-    free: Option<JsonSite<'a>>,
+    free: Option<JsonFree<'a>>,
     missing_edge: Option<JsonEdge>,
     ordered_up_to: Option<JsonReach>,
     memory: Option<JsonMemory>,
+    /// Lifetime rules: what the old owner had. `first` touches it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_memory: Option<JsonMemory>,
+    /// Lifetime rules: where that was allocated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_alloc: Option<JsonSite<'a>>,
     fix: Option<JsonFix<'a>>,
     notes: Vec<String>,
 }
@@ -55,6 +61,13 @@ struct JsonPlace<'a> {
     /// Only for operations of backward.
     #[serde(skip_serializing_if = "Option::is_none")]
     forward: Option<JsonSite<'a>>,
+}
+
+/// Where the last reference went.
+#[derive(Serialize)]
+struct JsonFree<'a> {
+    op: u64,
+    stack: Vec<JsonFrame<'a>>,
 }
 
 #[derive(Serialize)]
@@ -89,6 +102,8 @@ struct JsonMemory {
     bytes: u64,
     offset: u64,
     device: Option<u32>,
+    /// The stream that it was allocated on; null for memory that belongs to no stream.
+    owner: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -96,6 +111,7 @@ struct JsonFix<'a> {
     file: Option<&'a str>,
     line: Option<u32>,
     r#where: &'a str,
+    /// Code, perhaps of several lines; null if a stream has no name there, see `notes`.
     insert: Option<String>,
     verified: bool,
 }
@@ -160,10 +176,11 @@ fn convert<'a>(id: String, finding: &Finding, checked: &Checked<'a>, names: &Nam
     let trace = checked.trace;
     let mut statements = notes(finding, trace, names);
     let fix = finding.fix.as_ref().map(|fix| {
-        let advice = Advice::new(fix, trace, names);
+        let advice = Advice::new(finding, fix, trace, names);
         if advice.code.is_none() {
             statements.push(advice.line());
         }
+        statements.extend(advice.alternatives);
         JsonFix {
             file: advice.place.map(|place| place.shown),
             line: advice.place.map(|place| place.frame.line),
@@ -178,27 +195,34 @@ fn convert<'a>(id: String, finding: &Finding, checked: &Checked<'a>, names: &Nam
         rule: finding.rule.code(),
         name: finding.rule.name(),
         level: level(finding.rule.level()),
-        hazard: hazard(finding.rule),
+        hazard: hazard(finding),
         fingerprint: format!("{:016x}", finding.fingerprint),
         count: finding.count,
         first: finding.first.as_ref().map(|first| place(first, trace, names)),
         second: place(&finding.second, trace, names),
         alloc: finding.memory.and_then(|memory| known_site(memory.alloc_site, trace)),
-        free: finding.free.and_then(|free| known_site(free.site, trace)),
+        free: finding.free.map(|free| JsonFree { op: free.number.0, stack: stack(free.site, trace) }),
         missing_edge: finding
             .first
             .map(|first| JsonEdge { from: first.number.0, to: finding.second.number.0 }),
         ordered_up_to: finding
             .ordered_up_to
             .map(|reach| JsonReach { stream: names.actor_plain(reach.actor), op: reach.number.0 }),
-        memory: finding.memory.map(|memory| JsonMemory {
-            name: names.block(memory.block).map(str::to_owned),
-            bytes: memory.size,
-            offset: memory.offset,
-            device: memory.device.map(|device| device.0),
-        }),
+        memory: finding.memory.map(|known| memory(&known, names)),
+        old_memory: finding.old_memory.map(|known| memory(&known, names)),
+        old_alloc: finding.old_memory.and_then(|known| known_site(known.alloc_site, trace)),
         fix,
         notes: statements,
+    }
+}
+
+fn memory(memory: &Memory, names: &Names<'_>) -> JsonMemory {
+    JsonMemory {
+        name: names.block(memory.block).map(str::to_owned),
+        bytes: memory.size,
+        offset: memory.offset,
+        device: memory.device.map(|device| device.0),
+        owner: memory.owner.filter(|_| names.is_cached(memory.block)).map(|owner| names.stream_plain(owner)),
     }
 }
 

@@ -10,6 +10,7 @@ mod full;
 mod gaps;
 mod headline;
 mod json;
+mod labels;
 mod names;
 mod notes;
 mod numbers;
@@ -18,6 +19,7 @@ mod sources;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod why;
 
 pub use colour::ColorChoice;
 pub use names::Names;

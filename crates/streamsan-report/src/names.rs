@@ -239,8 +239,21 @@ impl<'a> Names<'a> {
         self.blocks.get(&block).map(|name| name.text.as_str())
     }
 
+    /// The expression that a block was assigned to in the code, such as `chunk` or `self.buffer`.
+    pub(crate) fn block_expression(&self, block: BlockId) -> Option<&str> {
+        let name = self.blocks.get(&block).filter(|name| !name.by_user)?;
+        let starts = name.text.starts_with(|first: char| first.is_alphabetic() || first == '_');
+        let rest = |other: char| other.is_alphanumeric() || matches!(other, '_' | '.' | '[' | ']');
+        (starts && name.text.chars().all(rest)).then_some(&*name.text)
+    }
+
+    /// Whether a block comes from torch's caching allocator.
+    pub(crate) fn is_cached(&self, block: BlockId) -> bool {
+        matches!(self.spaces.get(&block), Some(MemorySpace::Cached(_)))
+    }
+
     /// What sort of thing a block without a name is.
-    fn sort(&self, block: BlockId) -> &'static str {
+    pub(crate) fn sort(&self, block: BlockId) -> &'static str {
         match self.spaces.get(&block) {
             Some(MemorySpace::Cached(_)) => "tensor",
             Some(MemorySpace::Device(_)) => "device buffer",

@@ -1,10 +1,13 @@
 //! The statements under a finding: which order is missing, which exists, what memory it is about.
 
+use crate::headline::is_reuse;
+use crate::labels::{new_memory, old_memory, second_mark};
 use crate::names::Names;
 use crate::numbers::{bytes, counted, grouped};
 use crate::places::{in_parentheses, locate};
+use crate::why::why;
 use std::fmt::Write as _;
-use streamsan_check::{Finding, Note, Place, Rule};
+use streamsan_check::{Finding, Memory, Note, Place, Rule};
 use streamsan_trace::{SiteId, Trace};
 
 /// All statements, most important first. Each may have several lines.
@@ -13,9 +16,8 @@ pub(crate) fn notes(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Vec<
     notes.extend(missing_edge(finding, trace, names));
     notes.extend(finding.notes.iter().filter_map(|note| near_miss(note, finding, trace, names)));
     notes.extend(finding.first.and_then(|first| backward("(1)", &first, trace)));
-    let second = if finding.first.is_some() { "(2)" } else { "it" };
-    notes.extend(backward(second, &finding.second, trace));
-    notes.extend(meaning(finding.rule));
+    notes.extend(backward(second_mark(finding).unwrap_or("it"), &finding.second, trace));
+    notes.extend(why(finding, trace, names));
     notes.extend(memory(finding, trace, names));
     notes
 }
@@ -45,6 +47,12 @@ fn missing_edge(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<S
 fn near_miss(note: &Note, finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String> {
     let second = names.actor(finding.second.actor);
     match *note {
+        // Whoever uses memory of another stream waits for that stream first: that is no mistaken wait.
+        Note::OppositeWait { wait, .. }
+            if is_reuse(finding.rule) && finding.first.is_some_and(|first| wait < first.number) =>
+        {
+            None
+        }
         Note::OppositeWait { wait, site } => {
             let first = names.actor(finding.first?.actor);
             let place = in_parentheses(trace, site);
@@ -77,39 +85,25 @@ fn backward(mark: &str, place: &Place, trace: &Trace) -> Option<String> {
     Some(format!("{mark} belongs to the backward pass{started}; its forward operation is at {forward}"))
 }
 
-/// Why it matters, where the headline does not say it.
-fn meaning(rule: Rule) -> Option<String> {
-    let text = match rule {
-        Rule::Ss401 => "CUDA treats an event without a record as finished, so nothing is waited for",
-        Rule::Ss403 => {
-            "a stream is ordered after itself anyway; was another stream meant?\nwithin `with torch.cuda.stream(s)`, `torch.cuda.current_stream()` is `s`"
-        }
-        _ => return None,
-    };
-    Some(text.to_owned())
-}
-
 fn memory(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String> {
     let mut parts = Vec::new();
-    if let Some(memory) = finding.memory {
-        let again = names.memory_again(&memory);
-        let place = locate(trace, memory.alloc_site).map(|place| format!("allocated at {}", place.line()));
-        // Without a name the headline has said the size.
-        let size = if names.block(memory.block).is_some() { memory.size } else { 0 };
-        match (size, place) {
-            (0, None) => {}
-            (0, Some(place)) => parts.push(format!("{again} was {place}")),
-            (size, None) => parts.push(format!("{again} is {}", bytes(size))),
-            (size, Some(place)) => parts.push(format!("{again} is {}, {place}", bytes(size))),
+    // Without a name the headline has said the size.
+    let unsaid = |memory: &Memory| names.block(memory.block).is_some();
+    match (finding.old_memory, finding.memory) {
+        (Some(old), Some(new)) if is_reuse(finding.rule) => {
+            let about_new = finding.rule == Rule::Ss201;
+            let say_old = about_new || unsaid(&old);
+            let say_new = !about_new || unsaid(&new);
+            parts.extend(describe(&old, &old_memory(finding, names), say_old, trace));
+            parts.extend(describe(&new, &new_memory(finding, names), say_new, trace));
         }
-        if memory.overlap > 0 && memory.size > memory.overlap {
-            // The overlap is a bound: strided accesses may leave holes in it.
-            let start = match memory.offset {
-                0 => String::new(),
-                offset => format!(", (2) starts at byte {}", grouped(offset)),
-            };
-            parts.push(format!("(1) and (2) overlap within {}{start}", bytes(memory.overlap)));
+        (_, Some(memory)) => {
+            parts.extend(describe(&memory, &names.memory_again(&memory), unsaid(&memory), trace));
+            if finding.first.is_some() && finding.rule != Rule::Ss303 {
+                parts.extend(part(&memory));
+            }
         }
+        _ => {}
     }
     if finding.count > 1 {
         let first = finding.notes.iter().find_map(|note| match note {
@@ -123,4 +117,28 @@ fn memory(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String>
         ));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// `` `x` is 4.0 MiB, allocated at data.py:12 ``, as far as it is known.
+fn describe(memory: &Memory, subject: &str, with_size: bool, trace: &Trace) -> Option<String> {
+    let place = locate(trace, memory.alloc_site).map(|place| format!("allocated at {}", place.line()));
+    match (if with_size { memory.size } else { 0 }, place) {
+        (0, None) => None,
+        (0, Some(place)) => Some(format!("{subject} was {place}")),
+        (size, None) => Some(format!("{subject} is {}", bytes(size))),
+        (size, Some(place)) => Some(format!("{subject} is {}, {place}", bytes(size))),
+    }
+}
+
+/// How much of the memory both accesses share, if it is not all of it.
+fn part(memory: &Memory) -> Option<String> {
+    if memory.overlap == 0 || memory.size <= memory.overlap {
+        return None;
+    }
+    // The overlap is a bound: strided accesses may leave holes in it.
+    let start = match memory.offset {
+        0 => String::new(),
+        offset => format!(", (2) starts at byte {}", grouped(offset)),
+    };
+    Some(format!("(1) and (2) overlap within {}{start}", bytes(memory.overlap)))
 }

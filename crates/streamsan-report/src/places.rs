@@ -1,5 +1,6 @@
 //! Source places: paths as people know them, lines, columns.
 
+use streamsan_check::{Finding, Rule};
 use streamsan_trace::{Frame, FrameId, FrameOrigin, SiteId, Trace};
 
 /// Shortens paths below the directory of the run.
@@ -57,6 +58,14 @@ impl Location<'_> {
 pub(crate) fn locate(trace: &Trace, site: SiteId) -> Option<Location<'_>> {
     let (_, frame) = trace.tables.user_frame(site)?;
     Some(location(trace, frame))
+}
+
+/// The place that a finding is shown at: the later operation, or the free if what came later is innocent.
+pub(crate) fn primary_site(finding: &Finding) -> SiteId {
+    match (finding.rule, finding.free) {
+        (Rule::Ss203, Some(free)) => free.site,
+        _ => finding.second.site,
+    }
 }
 
 /// The user's frames of a site, innermost first.

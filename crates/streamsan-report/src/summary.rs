@@ -3,7 +3,7 @@
 use crate::Checked;
 use crate::gaps;
 use crate::numbers::{counted, grouped, percent};
-use crate::places::locate;
+use crate::places::{locate, primary_site};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use streamsan_check::{Coverage, Finding, Level, Rule};
@@ -156,11 +156,11 @@ fn table(checked: &[Checked<'_>]) -> String {
 }
 
 /// `data.py:18 -> train.py:41`, or the only place.
-pub(crate) fn between_places(finding: &Finding, trace: &Trace) -> String {
+fn between_places(finding: &Finding, trace: &Trace) -> String {
     let line =
         |site: SiteId| locate(trace, site).map_or_else(|| "unknown place".to_owned(), |place| place.line());
-    let second = line(finding.second.site);
-    match finding.first {
+    let second = line(primary_site(finding));
+    match finding.first.or(finding.free) {
         Some(first) => format!("{} -> {second}", line(first.site)),
         None => second,
     }

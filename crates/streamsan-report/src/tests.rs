@@ -2,15 +2,18 @@
 
 mod fix;
 mod fixture;
+mod host;
+mod lifetime;
 mod reading;
 mod summary;
 
 use crate::{Checked, Format, Options, Sources, render};
 use fixture::Case;
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     ("/work/job/train.py", include_str!("tests/train.txt")),
     ("/work/job/data.py", include_str!("tests/data.txt")),
+    ("/work/job/loop.py", include_str!("tests/loop.txt")),
 ];
 
 struct Fixed;

@@ -21,6 +21,8 @@ pub struct Expectation {
     pub rule: String,
     /// The line of the earlier operation, if the test names it.
     pub after: Option<u32>,
+    /// The line of the free, if the test names it.
+    pub free: Option<u32>,
     /// The streams of the earlier and the later operation, if the test names them.
     pub missing: Option<(String, String)>,
 }
@@ -38,6 +40,7 @@ pub struct Annotations {
 struct Unresolved {
     expectation: Expectation,
     label: Option<u32>,
+    free: Option<u32>,
 }
 
 /// Collects the comments of one block.
@@ -73,16 +76,20 @@ impl Collector {
     pub(crate) fn finish(self, streams: &[&str]) -> Result<Annotations, (u32, String)> {
         let Self { labels, unresolved } = self;
         let mut expectations = Vec::new();
-        for Unresolved { mut expectation, label } in unresolved {
+        for Unresolved { mut expectation, label, free } in unresolved {
             let line = expectation.line;
-            if let Some(number) = label {
+            let resolve = |label: Option<u32>| {
+                let Some(number) = label else { return Ok(None) };
                 let found = labels.iter().find(|(known, _)| *known == number).map(|(_, line)| *line);
-                expectation.after = Some(found.ok_or_else(|| {
-                    (line, format!("no line has label ({number}): add `# ({number})` to one"))
-                })?);
-            }
+                found
+                    .map(Some)
+                    .ok_or_else(|| (line, format!("no line has label ({number}): add `# ({number})` to one")))
+            };
+            expectation.after = resolve(label)?;
+            expectation.free = resolve(free)?;
             if let Some((from, to)) = &expectation.missing
-                && let Some(name) = [from, to].into_iter().find(|name| !streams.contains(&name.as_str()))
+                && let Some(name) =
+                    [from, to].into_iter().find(|name| *name != "host" && !streams.contains(&name.as_str()))
             {
                 return Err((line, format!("`missing` names `{name}`, which is no stream of this program")));
             }
@@ -101,18 +108,21 @@ fn label(text: &str) -> Option<u32> {
 fn expectation(line: u32, level: ExpectedLevel, text: &str) -> Result<Unresolved, String> {
     let wrong = || {
         format!(
-            "cannot read expectation `{}`: write `[SS101]`, `[SS101] after (1)` or `[SS101] after (1), missing a -> b`",
+            "cannot read expectation `{}`: write `[SS101]`, `[SS101] after (1)`, `[SS101] after (1), missing a -> b` or `[SS202] after (1), free (2)`",
             text.trim()
         )
     };
     let (rule, rest) =
         text.trim().strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(wrong)?;
+    let rule = rule.trim();
     let mut expectation =
-        Expectation { line, level, rule: rule.trim().to_owned(), after: None, missing: None };
-    let mut number = None;
+        Expectation { line, level, rule: rule.to_owned(), after: None, free: None, missing: None };
+    let (mut number, mut free) = (None, None);
     for part in rest.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         if let Some(after) = part.strip_prefix("after ") {
             number = Some(label(after.trim()).ok_or_else(wrong)?);
+        } else if let Some(place) = part.strip_prefix("free ") {
+            free = Some(label(place.trim()).ok_or_else(wrong)?);
         } else if let Some(edge) = part.strip_prefix("missing ") {
             let (from, to) = edge.split_once("->").ok_or_else(wrong)?;
             expectation.missing = Some((from.trim().to_owned(), to.trim().to_owned()));
@@ -120,8 +130,8 @@ fn expectation(line: u32, level: ExpectedLevel, text: &str) -> Result<Unresolved
             return Err(wrong());
         }
     }
-    if rule.trim().is_empty() {
+    if rule.is_empty() {
         return Err(wrong());
     }
-    Ok(Unresolved { expectation, label: number })
+    Ok(Unresolved { expectation, label: number, free })
 }

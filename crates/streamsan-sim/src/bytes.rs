@@ -65,6 +65,42 @@ impl Bytes {
         first < self.count() && self.run(first).0 < end
     }
 
+    /// The same bytes, `by` further on.
+    pub(crate) fn shifted(&self, by: u64) -> Self {
+        Self { low: self.low + by, high: self.high + by, runs: self.runs }
+    }
+
+    /// Those of the bytes that lie in `low..high`: at most three pieces, since only the first and the last run
+    /// can be cut.
+    pub(crate) fn between(&self, low: u64, high: u64) -> Vec<Self> {
+        let mut first = self.first_after(low);
+        let mut pieces = Vec::new();
+        let Some(runs) = self.runs else {
+            if self.low < high && low < self.high {
+                pieces.push(Self::interval(self.low.max(low), self.high.min(high)));
+            }
+            return pieces;
+        };
+        // One past the last run that starts below `high`.
+        let mut end = self.count().min(high.saturating_sub(self.low).div_ceil(runs.step));
+        let mut cut = |index: u64| {
+            let (start, stop) = self.run(index);
+            pieces.push(Self::interval(start.max(low), stop.min(high)));
+        };
+        if first < end && self.run(first).0 < low {
+            cut(first);
+            first += 1;
+        }
+        if first < end && self.run(end - 1).1 > high {
+            cut(end - 1);
+            end -= 1;
+        }
+        if first < end {
+            pieces.push(Self { low: self.run(first).0, high: self.run(end - 1).1, runs: Some(runs) });
+        }
+        pieces
+    }
+
     /// Whether both touch a common byte.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (few, many) = if self.count() <= other.count() { (self, other) } else { (other, self) };
@@ -124,6 +160,28 @@ mod tests {
             overlapping += u32::from(expected);
         }
         assert!(overlapping > 50_000 && overlapping < 190_000, "{overlapping}");
+    }
+
+    #[test]
+    fn a_part_holds_the_bytes_that_lie_in_it() {
+        let mut random = fastrand::Rng::with_seed(2);
+        for _ in 0..100_000 {
+            let low = random.u64(0..24);
+            let mut bytes = Bytes::interval(low, low + random.u64(1..30));
+            if random.bool() {
+                let run = random.u64(1..5);
+                let runs = Runs { step: run + random.u64(1..6), run };
+                bytes.high = low + random.u64(0..12) * runs.step + run;
+                bytes.runs = Some(runs);
+            }
+            let from = random.u64(0..60);
+            let until = from + random.u64(1..30);
+            let mut pieces: Vec<u64> = bytes.between(from, until).iter().flat_map(byte_by_byte).collect();
+            pieces.sort_unstable();
+            let mut expected = byte_by_byte(&bytes);
+            expected.retain(|byte| (from..until).contains(byte));
+            assert_eq!(pieces, expected, "{bytes:?} {from}..{until}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the hidden command `streamsan sim` prints: the judge's word on the tests of a file, or one schedule.
 
 use crate::error::ProgramError;
-use crate::judge::{Pair, Verdict, judge, witness};
+use crate::judge::{Kind, Pair, Verdict, judge, witness};
 use crate::markdown::{Test, parse_file};
 use crate::program::Program;
 use crate::replay::{Replay, replay, schedule_text};
@@ -80,6 +80,20 @@ fn verdict_text(out: &mut String, test: &Test, verdict: &Verdict) {
         let _ = writeln!(out, "  (1) {}", step_text(program, pair.first));
         let _ = writeln!(out, "  (2) {}", step_text(program, pair.second));
         out.push_str(&witness_text(program, *pair, &test.path, &test.name));
+    }
+    for found in &verdict.found {
+        let what = match found.kind {
+            Kind::UseAfterFree => "(1) frees what (2) touches",
+            Kind::FreedWhileInUse => "the block of (2) could have had the memory that (1) still uses",
+            Kind::UseBeforeAllocation => {
+                "(2) does not wait for the stream that owns its block, which is after (1)"
+            }
+            Kind::ReuseWhileInUse => "the block of (1) was freed before its owner stream was after (1)",
+            Kind::Order | Kind::Host | Kind::HostFree => continue,
+        };
+        let _ = writeln!(out, "  {what}:");
+        let _ = writeln!(out, "  (1) {}", step_text(program, found.pair.first));
+        let _ = writeln!(out, "  (2) {}", step_text(program, found.pair.second));
     }
 }
 

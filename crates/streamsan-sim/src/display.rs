@@ -2,8 +2,8 @@
 //! included if the program numbers its lines as they are printed.
 
 use crate::bytes::Bytes;
-use crate::program::{Access, Action, Program, StreamKind, Target};
-use std::fmt::{Display, Formatter, Result};
+use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target};
+use std::fmt::{Display, Formatter, Result, Write as _};
 use streamsan_trace::AccessMode;
 
 impl Display for Program {
@@ -16,7 +16,12 @@ impl Display for Program {
         }
         writeln!(formatter)?;
         for buffer in &self.buffers {
-            writeln!(formatter, "buffer {} {}", buffer.name, size(buffer.size))?;
+            let statement = match buffer.kind {
+                BufferKind::Device => "buffer",
+                BufferKind::Pinned => "pinned",
+                BufferKind::Cached { .. } => continue,
+            };
+            writeln!(formatter, "{statement} {} {}", buffer.name, size(buffer.size))?;
         }
         for step in 0..self.steps.len() {
             writeln!(formatter, "{}", self.step_text(step))?;
@@ -40,6 +45,7 @@ impl Program {
     pub fn step_text(&self, step: usize) -> String {
         let stream = |index: &usize| self.streams[*index].name.as_str();
         let event = |index: &usize| self.events[*index].as_str();
+        let buffer = |index: &usize| self.buffers[*index].name.as_str();
         match &self.steps[step].action {
             Action::Operation { stream: on, copy: true, accesses } => {
                 let names: Vec<_> = accesses.iter().map(|access| self.access_text(access)).collect();
@@ -49,20 +55,13 @@ impl Program {
                 format!("{}: launch", stream(on))
             }
             Action::Operation { stream: on, copy: false, accesses } => {
-                let mut text = format!("{}: ", stream(on));
-                let mut mode = None;
-                for access in accesses {
-                    if mode == Some(access.mode) {
-                        text.push_str(", ");
-                    } else {
-                        text.push_str(if mode.is_some() { "; " } else { "" });
-                        text.push_str(verb(access.mode));
-                        text.push(' ');
-                        mode = Some(access.mode);
-                    }
-                    text.push_str(&self.access_text(access));
-                }
-                text
+                format!("{}: {}", stream(on), self.accesses_text(accesses))
+            }
+            Action::HostAccess { accesses } => format!("host: {}", self.accesses_text(accesses)),
+            Action::Allocate { buffer } => self.allocation_text(*buffer),
+            Action::Free { buffer: freed } => format!("host: free {}", buffer(freed)),
+            Action::RecordStream { buffer: used, stream: by } => {
+                format!("host: record_stream {} {}", buffer(used), stream(by))
             }
             Action::Record { stream: on, event: what } => format!("{}: record {}", stream(on), event(what)),
             Action::Wait { stream: on, event: what } => format!("{}: wait {}", stream(on), event(what)),
@@ -72,6 +71,37 @@ impl Program {
                 format!("host: query {} {answer}", self.target_text(*target))
             }
         }
+    }
+
+    fn accesses_text(&self, accesses: &[Access]) -> String {
+        let mut text = String::new();
+        let mut mode = None;
+        for access in accesses {
+            if mode == Some(access.mode) {
+                text.push_str(", ");
+            } else {
+                text.push_str(if mode.is_some() { "; " } else { "" });
+                text.push_str(verb(access.mode));
+                text.push(' ');
+                mode = Some(access.mode);
+            }
+            text.push_str(&self.access_text(access));
+        }
+        text
+    }
+
+    fn allocation_text(&self, buffer: usize) -> String {
+        let new = &self.buffers[buffer];
+        let BufferKind::Cached { owner, within } = new.kind else { return String::new() };
+        let mut text = format!("{}: alloc {} {}", self.streams[owner].name, new.name, size(new.size));
+        if let Some(within) = within {
+            text.push_str(" in ");
+            text.push_str(&self.buffers[within.buffer].name);
+            if let Some(high) = within.high {
+                let _ = write!(text, "[{}..{}]", size(within.low), size(high));
+            }
+        }
+        text
     }
 
     fn target_text(&self, target: Target) -> &str {

@@ -1,6 +1,6 @@
 //! One execution of a program, step by step: who can act, and what happens when one does.
 
-use crate::queues::{HostStep, Queues};
+use crate::queues::{HostStep, Queues, Watch};
 
 /// Who acts next: 0 is the host, `n` the `n`-th stream of the `streams` line.
 pub type Actor = usize;
@@ -30,7 +30,7 @@ impl<'program> Execution<'program> {
         let executed = |stream: usize| self.executed[stream];
         match actor.checked_sub(1) {
             None => match self.queues.host.get(self.host) {
-                Some(HostStep::Enqueue(_)) => true,
+                Some(HostStep::Enqueue(_) | HostStep::Act(_)) => true,
                 Some(HostStep::Block(needs)) => self.queues.met(needs, executed),
                 None => false,
             },
@@ -46,7 +46,12 @@ impl<'program> Execution<'program> {
 
     /// The operation that the actor would execute next, if its next item is one.
     pub(crate) fn next_operation(&self, actor: Actor) -> Option<u32> {
-        let stream = actor.checked_sub(1)?;
+        let Some(stream) = actor.checked_sub(1) else {
+            return match self.queues.host.get(self.host) {
+                Some(HostStep::Act(operation)) => Some(*operation),
+                _ => None,
+            };
+        };
         self.queues.streams[stream].get(self.executed[stream] as usize)?.operation
     }
 
@@ -54,15 +59,25 @@ impl<'program> Execution<'program> {
     pub(crate) fn act(&mut self, actor: Actor) -> Option<u32> {
         debug_assert!(self.can_act(actor));
         let Some(stream) = actor.checked_sub(1) else {
-            if let HostStep::Enqueue(stream) = self.queues.host[self.host] {
-                self.issued[stream as usize] += 1;
-            }
+            let step = &self.queues.host[self.host];
             self.host += 1;
-            return None;
+            return match step {
+                HostStep::Enqueue(stream) => {
+                    self.issued[*stream as usize] += 1;
+                    None
+                }
+                HostStep::Block(_) => None,
+                HostStep::Act(operation) => Some(*operation),
+            };
         };
         let item = &self.queues.streams[stream][self.executed[stream] as usize];
         self.executed[stream] += 1;
         item.operation
+    }
+
+    /// Whether what a watch stands for can have happened; `operation` says which operations have executed.
+    pub(crate) fn reached(&self, watch: &Watch, operation: impl Fn(u32) -> bool) -> bool {
+        self.queues.reached(watch, self.host, |stream| self.executed[stream], operation)
     }
 
     /// Whether the host is through and all queues are empty.

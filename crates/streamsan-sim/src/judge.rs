@@ -3,8 +3,10 @@
 //! It executes programs and knows no clocks and no reachability. Small programs are explored completely;
 //! of larger ones some schedules are run, and then an unordered pair can be missed (never invented).
 
+use crate::exchange::exchanges;
 use crate::explore::Explorer;
-use crate::program::Program;
+use crate::memory::Memory;
+use crate::program::{Action, Program};
 use crate::queues::Queues;
 use crate::sample::{self, Sample, Schedule};
 
@@ -17,11 +19,43 @@ pub struct Pair {
     pub second: usize,
 }
 
+/// What is wrong with a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Two operations in streams on the same memory can execute in either order (SS101 to SS103).
+    Order,
+    /// The host touches memory that an operation may not be done with (SS301, SS302).
+    Host,
+    /// The host frees page-locked memory that an operation may not be done with (SS303).
+    HostFree,
+    /// The old owner's operation and the new owner's can execute in either order, although whatever the owner
+    /// stream were given at the hand-out would be after the old owner's (SS201).
+    UseBeforeAllocation,
+    /// They can, and the owner stream itself might overtake the old owner's operation (SS202).
+    ReuseWhileInUse,
+    /// They could, if the second operation's block had got the memory of the freed block that the first uses
+    /// (SS203).
+    FreedWhileInUse,
+    /// The first step frees what the second touches (SS204).
+    UseAfterFree,
+}
+
+/// A pair and what is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Found {
+    /// The steps.
+    pub pair: Pair,
+    /// What is wrong.
+    pub kind: Kind,
+}
+
 /// What the judge says of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Conflicting operations that can execute in either order, sorted by the later and then the earlier.
     pub unordered: Vec<Pair>,
+    /// All that is wrong, also what no other order is needed for. Sorted likewise.
+    pub found: Vec<Found>,
     /// Whether every legal schedule was considered.
     pub complete: bool,
     /// How many states were visited.
@@ -69,32 +103,62 @@ impl Judge {
 
     /// Judges one program.
     pub fn judge(&mut self, program: &Program) -> Verdict {
-        self.queues.fill(program);
-        if self.explorer.explore(&self.queues, true, self.effort.states) {
-            let precedes = &self.explorer.precedes;
-            let both = |first: usize, second: usize| {
-                precedes[first] >> second & 1 == 1 && precedes[second] >> first & 1 == 1
-            };
-            let unordered = pairs(program, &self.queues.operations, both);
-            return Verdict { unordered, complete: true, states: self.explorer.states, schedules: 0 };
+        let memory = Memory::new(program);
+        let mut verdict = self.execute(program, &memory, None);
+        for &(step, buffer) in &memory.dead {
+            if let Some(freed) = memory.extents[buffer].freed {
+                let pair = Pair { first: freed, second: step };
+                verdict.found.push(Found { pair, kind: Kind::UseAfterFree });
+            }
         }
-        self.sample(program)
+        self.freed_while_in_use(program, &memory, &mut verdict);
+        verdict.unordered =
+            verdict.found.iter().filter(|found| found.kind.is_unordered()).map(|found| found.pair).collect();
+        verdict.unordered.sort_unstable_by_key(|pair| (pair.second, pair.first));
+        verdict.unordered.dedup();
+        verdict.found.sort_unstable_by_key(|found| (found.pair.second, found.pair.first, found.kind));
+        verdict.found.dedup();
+        verdict
     }
 
-    fn sample(&self, program: &Program) -> Verdict {
-        let operations = &self.queues.operations;
-        let count = operations.len();
-        // For each pair whether it was seen in issue order (1) and against it (2).
-        let mut seen = vec![0_u8; count * count];
+    /// Executes the program and gives the conflicting pairs that can swap, or only those of one old and one new
+    /// buffer; nothing is sorted.
+    fn execute(&mut self, program: &Program, memory: &Memory, only: Option<(usize, usize)>) -> Verdict {
+        self.queues.fill(program);
+        let cases = cases(program, memory, &mut self.queues, only);
+        if self.explorer.explore(&self.queues, true, self.effort.states) {
+            let (precedes, overtaken) = (&self.explorer.precedes, &self.explorer.overtaken);
+            let bit = |set: u128, operation: usize| set >> operation & 1 == 1;
+            let found = decide(
+                &self.queues.operations,
+                &cases,
+                |one, other| bit(precedes[one], other),
+                |watch, operation| bit(overtaken[watch], operation),
+            );
+            let states = self.explorer.states;
+            return Verdict { unordered: Vec::new(), found, complete: true, states, schedules: 0 };
+        }
+        self.sample(&cases)
+    }
+
+    fn sample(&self, cases: &[Case]) -> Verdict {
+        let count = self.queues.operations.len();
+        // For each two operations whether the first was seen to execute before the second, then for each
+        // watch and operation.
+        let mut before = vec![false; count * count];
+        let mut overtaken = vec![false; self.queues.watches.len() * count];
         let mut position = vec![0_usize; count];
         let mut schedules = 0;
-        let conflicting = pairs_of_operations(program, operations);
         let mut note = |sample: &Sample| {
             for (place, operation) in sample.order.iter().enumerate() {
                 position[*operation as usize] = place;
             }
-            for &(first, second) in &conflicting {
-                seen[first * count + second] |= if position[first] < position[second] { 1 } else { 2 };
+            for case in cases {
+                before[case.first * count + case.second] |= position[case.first] < position[case.second];
+                before[case.second * count + case.first] |= position[case.second] < position[case.first];
+                for watch in [case.held, case.hand_out].into_iter().flatten() {
+                    overtaken[watch * count + case.first] |= sample.watched[watch] <= position[case.first];
+                }
             }
             schedules += 1;
         };
@@ -110,8 +174,31 @@ impl Judge {
                 sample::priorities(&self.queues, changes, &mut random)
             });
         }
-        let unordered = pairs(program, operations, |first, second| seen[first * count + second] == 3);
-        Verdict { unordered, complete: false, states: self.explorer.states, schedules }
+        let found = decide(
+            &self.queues.operations,
+            cases,
+            |one, other| before[one * count + other],
+            |watch, operation| overtaken[watch * count + operation],
+        );
+        Verdict { unordered: Vec::new(), found, complete: false, states: self.explorer.states, schedules }
+    }
+
+    /// Gives each freed block's memory to each later block that could have had it, and judges that program.
+    fn freed_while_in_use(&mut self, program: &Program, memory: &Memory, verdict: &mut Verdict) {
+        for exchange in exchanges(program, memory) {
+            let given = exchange.program(program);
+            let outcome = self.execute(&given, &Memory::new(&given), Some((exchange.old, exchange.new)));
+            verdict.complete &= outcome.complete;
+            verdict.found.extend(
+                outcome
+                    .found
+                    .into_iter()
+                    .filter(|found| {
+                        found.pair.second == exchange.access && found.kind == Kind::ReuseWhileInUse
+                    })
+                    .map(|found| Found { kind: Kind::FreedWhileInUse, ..found }),
+            );
+        }
     }
 }
 
@@ -126,40 +213,87 @@ pub fn judge(program: &Program) -> Verdict {
 /// They are found by holding one of the two back as long as anything else can act. By the argument of
 /// `explore` that is enough for programs whose requirements are lower bounds.
 pub fn witness(program: &Program, pair: Pair) -> Option<(Schedule, Schedule)> {
-    let queues = Queues::new(program);
+    let mut queues = Queues::new(program);
+    let cases = cases(program, &Memory::new(program), &mut queues, None);
     let operation = |step: usize| queues.operations.iter().position(|known| *known == step);
-    let (first, second) = (operation(pair.first)? as u32, operation(pair.second)? as u32);
-    let in_order = sample::hold_back(&queues, second);
-    let reversed = sample::hold_back(&queues, first);
-    let before = |sample: &Sample, one: u32, other: u32| {
-        sample.order.iter().find(|executed| **executed == one || **executed == other) == Some(&one)
+    let (first, second) = (operation(pair.first)?, operation(pair.second)?);
+    let in_order = sample::hold_back(&queues, second as u32);
+    let reversed = sample::hold_back(&queues, first as u32);
+    let place = |sample: &Sample, wanted: usize| {
+        sample.order.iter().position(|executed| *executed as usize == wanted)
     };
-    (before(&in_order, first, second) && before(&reversed, second, first))
-        .then_some((in_order.schedule, reversed.schedule))
+    let overtakes =
+        |case: &Case| case.held.is_none_or(|held| Some(reversed.watched[held]) <= place(&reversed, first));
+    (place(&in_order, first) < place(&in_order, second)
+        && place(&reversed, second) < place(&reversed, first)
+        && cases.iter().any(|case| (case.first, case.second) == (first, second) && overtakes(case)))
+    .then_some((in_order.schedule, reversed.schedule))
 }
 
-/// Conflicting operations, by index of operation, first issued first.
-fn pairs_of_operations(program: &Program, operations: &[usize]) -> Vec<(usize, usize)> {
-    let mut pairs = Vec::new();
-    for (second, &later) in operations.iter().enumerate() {
-        for (first, &earlier) in operations[..second].iter().enumerate() {
-            if program.conflict(earlier, later) {
-                pairs.push((first, second));
+/// Two operations that conflict.
+#[derive(Debug)]
+struct Case {
+    /// Indices of operations, first issued first.
+    first: usize,
+    second: usize,
+    kind: Kind,
+    /// The watch for the second's accesses, if guards hold them.
+    held: Option<usize>,
+    /// The watch for the owner stream at the hand-out, if the second is a new owner.
+    hand_out: Option<usize>,
+}
+
+/// All conflicting operations, by the later and then the earlier.
+fn cases(program: &Program, memory: &Memory, queues: &mut Queues, only: Option<(usize, usize)>) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for second in 0..queues.operations.len() {
+        for first in 0..second {
+            let (earlier, later) = (queues.operations[first], queues.operations[second]);
+            for conflict in memory.conflicts(earlier, later) {
+                if only.is_some_and(|only| only != (conflict.old, conflict.new)) {
+                    continue;
+                }
+                let held = queues.hold(second as u32, memory.generations(conflict));
+                let reused = conflict.old != conflict.new;
+                let kind = match program.steps[later].action {
+                    Action::HostAccess { .. } => Kind::Host,
+                    Action::Free { .. } => Kind::HostFree,
+                    _ if reused => Kind::ReuseWhileInUse,
+                    _ => Kind::Order,
+                };
+                let hand_out = if reused { queues.hand_outs[conflict.new] } else { None };
+                cases.push(Case { first, second, kind, held, hand_out });
             }
         }
     }
-    pairs
+    cases
 }
 
-/// Pairs of steps that conflict and for which `unordered` holds.
-fn pairs(program: &Program, operations: &[usize], unordered: impl Fn(usize, usize) -> bool) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for (second, &later) in operations.iter().enumerate() {
-        for (first, &earlier) in operations[..second].iter().enumerate() {
-            if unordered(first, second) && program.conflict(earlier, later) {
-                pairs.push(Pair { first: earlier, second: later });
-            }
+/// The pairs that can swap. `before(one, other)`: an operation was seen to execute before another one;
+/// `overtakes(watch, operation)`: what the watch stands for was.
+fn decide(
+    operations: &[usize],
+    cases: &[Case],
+    before: impl Fn(usize, usize) -> bool,
+    overtakes: impl Fn(usize, usize) -> bool,
+) -> Vec<Found> {
+    let mut found = Vec::new();
+    for case in cases {
+        let swaps = before(case.first, case.second) && before(case.second, case.first);
+        if swaps && case.held.is_none_or(|held| overtakes(held, case.first)) {
+            let owner_waited = case.hand_out.is_some_and(|hand_out| !overtakes(hand_out, case.first));
+            found.push(Found {
+                pair: Pair { first: operations[case.first], second: operations[case.second] },
+                kind: if owner_waited { Kind::UseBeforeAllocation } else { case.kind },
+            });
         }
     }
-    pairs
+    found
+}
+
+impl Kind {
+    /// Whether it is about two operations that can execute in either order in the program as it is.
+    pub fn is_unordered(self) -> bool {
+        !matches!(self, Self::FreedWhileInUse | Self::UseAfterFree)
+    }
 }

@@ -9,8 +9,9 @@
 //!
 //! What is modelled: one device and one host thread; streams as in-order queues; the legacy default stream
 //! with blocking and non-blocking streams; events as the last record at the time of the wait; operations
-//! that execute as a whole. What can be missed: effects inside an operation, allocation and reuse, host
-//! accesses, graphs (not in the language yet), and, in programs too large for all their states, orders that
+//! that execute as a whole; blocks of torch's caching allocator, whose memory the program hands out again;
+//! page-locked memory that copies and the host touch. What can be missed: effects inside an operation, graphs
+//! (not in the language yet), pageable memory, and, in programs too large for all their states, orders that
 //! no sampled schedule had; [`Verdict::complete`] says so.
 
 mod annotations;
@@ -18,15 +19,20 @@ mod bytes;
 mod command;
 mod display;
 mod error;
+mod exchange;
 mod execution;
 mod explore;
 mod judge;
+mod lifetimes;
 mod lower;
 mod markdown;
+mod memory;
 mod parse;
+mod pieces;
 mod program;
 mod queues;
 mod random;
+mod random_lifetimes;
 pub mod reachability;
 mod replay;
 mod sample;
@@ -37,11 +43,12 @@ pub use bytes::{Bytes, Runs};
 pub use command::{describe, witness_text};
 pub use error::ProgramError;
 pub use execution::Actor;
-pub use judge::{Effort, Judge, Pair, Verdict, judge, witness};
+pub use judge::{Effort, Found, Judge, Kind, Pair, Verdict, judge, witness};
 pub use lower::{Lowered, lower};
 pub use markdown::{Test, parse_file};
 pub use parse::parse;
-pub use program::{Access, Action, Buffer, Program, Step, Stream, StreamKind, Target};
+pub use program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within};
 pub use random::random;
+pub use random_lifetimes::random_lifetimes;
 pub use replay::{Replay, ScheduleError, replay, schedule_text};
 pub use sample::Schedule;

@@ -1,6 +1,7 @@
 //! A program as a trace: the events that a recorder would have written for it.
 
-use crate::program::{Access, Action, Program, StreamKind, Target};
+use crate::memory::Memory;
+use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target};
 use streamsan_trace as trace;
 use streamsan_trace::{
     AccessMode, BlockId, DeviceId, EventId, EventKind, Frame, FrameId, FrameOrigin, HostWaitHow, MemorySpace,
@@ -33,19 +34,21 @@ impl Lowered {
 
 /// The device of all programs.
 const DEVICE: DeviceId = DeviceId(0);
-/// Where the first buffer lies; any place would do.
-const FIRST_ADDRESS: u64 = 0x7000_0000_0000;
-/// What device allocations are aligned to.
-const ALIGNMENT: u64 = 512;
-
 /// Lowers a program. `path` is the file that its line numbers refer to, `function` stands for the function
 /// that its lines are in: the test's name.
 pub fn lower(program: &Program, path: &str, function: &str) -> Lowered {
     let mut builder = Builder::new(path, function);
     builder.declarations(program);
     for (index, step) in program.steps.iter().enumerate() {
-        if let Some(kind) = builder.step(&step.action) {
-            builder.push(step.line, Some(index as u32), kind);
+        let place = (step.line, Some(index as u32));
+        match step.action {
+            Action::Allocate { buffer } => builder.allocate(program, buffer, place),
+            Action::Free { buffer } => builder.free(program, buffer, index, place),
+            _ => {
+                if let Some(kind) = builder.step(program, &step.action) {
+                    builder.push(place.0, place.1, kind);
+                }
+            }
         }
     }
     builder.lowered
@@ -60,6 +63,9 @@ struct Builder {
     labels: Labels,
     stream_names: Vec<StringId>,
     buffer_names: Vec<StringId>,
+    memory: Memory,
+    /// Blocks freed with guards, which the allocator has not seen finished yet.
+    pending: Vec<usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -95,6 +101,8 @@ impl Builder {
             labels,
             stream_names: Vec::new(),
             buffer_names: Vec::new(),
+            memory: Memory::default(),
+            pending: Vec::new(),
         }
     }
 
@@ -142,22 +150,70 @@ impl Builder {
             let kind = EventKind::Name { subject: Subject::Stream(id), name, by_user: false };
             self.push(program.streams_line, None, kind);
         }
-        let mut address = FIRST_ADDRESS;
+        self.memory = Memory::new(program);
         for (index, buffer) in program.buffers.iter().enumerate() {
-            let block = BlockId(index as u32 + 1);
-            let space = MemorySpace::Device(DEVICE);
-            let kind = EventKind::Alloc { block, stream: StreamId(0), space, address, size: buffer.size };
-            self.push(buffer.line, None, kind);
             let name = push_string(&mut self.lowered.trace, &buffer.name);
             self.buffer_names.push(name);
-            let kind = EventKind::Name { subject: Subject::Block(block), name, by_user: false };
-            self.push(buffer.line, None, kind);
-            address += buffer.size.next_multiple_of(ALIGNMENT);
+            if !matches!(buffer.kind, BufferKind::Cached { .. }) {
+                self.block(program, index, (buffer.line, None));
+            }
+        }
+    }
+
+    /// A block appears, with its name.
+    fn block(&mut self, program: &Program, index: usize, (line, step): (u32, Option<u32>)) {
+        let buffer = &program.buffers[index];
+        let (stream, space) = match buffer.kind {
+            BufferKind::Device => (0, MemorySpace::Device(DEVICE)),
+            BufferKind::Pinned => (0, MemorySpace::Pinned),
+            BufferKind::Cached { owner, .. } => (owner, MemorySpace::Cached(DEVICE)),
+        };
+        let block = block_id(index);
+        let address = self.memory.extents[index].start;
+        let stream = StreamId(stream as u32);
+        self.push(line, step, EventKind::Alloc { block, stream, space, address, size: buffer.size });
+        let name = self.buffer_names[index];
+        self.push(line, step, EventKind::Name { subject: Subject::Block(block), name, by_user: false });
+    }
+
+    /// The allocator polls the guards of what it is about to hand out, and hands it out.
+    fn allocate(&mut self, program: &Program, buffer: usize, place: (u32, Option<u32>)) {
+        let extents = &self.memory.extents;
+        let new = extents[buffer];
+        let overlaps = |old: &usize| extents[*old].start < new.end && new.start < extents[*old].end;
+        let (done, pending): (Vec<usize>, Vec<usize>) = self.pending.drain(..).partition(overlaps);
+        self.pending = pending;
+        for old in done {
+            self.push(place.0, place.1, EventKind::FreeDone { block: block_id(old) });
+        }
+        self.block(program, buffer, place);
+    }
+
+    /// The last reference goes; the allocator records its guards.
+    fn free(&mut self, program: &Program, buffer: usize, step: usize, place: (u32, Option<u32>)) {
+        let block = block_id(buffer);
+        self.push(place.0, place.1, EventKind::FreeRequest { block });
+        let mut guards: Vec<usize> = Vec::new();
+        for earlier in &program.steps[..step] {
+            if let Action::RecordStream { buffer: used, stream } = earlier.action
+                && used == buffer
+                && program.buffers[buffer].owner() != Some(stream)
+                && !guards.contains(&stream)
+            {
+                guards.push(stream);
+            }
+        }
+        if !guards.is_empty() {
+            self.pending.push(buffer);
+        }
+        for stream in guards {
+            let stream = StreamId(stream as u32);
+            self.push(place.0, place.1, EventKind::FreeGuard { block, stream });
         }
     }
 
     /// The event of a step; a query that is not ready leaves none.
-    fn step(&mut self, action: &Action) -> Option<EventKind> {
+    fn step(&mut self, program: &Program, action: &Action) -> Option<EventKind> {
         let stream_id = |stream: usize| StreamId(stream as u32);
         let event_id = |event: usize| EventId(event as u32);
         let host_wait = |target: Target, how| EventKind::HostWait {
@@ -170,7 +226,15 @@ impl Builder {
             how,
         };
         Some(match action {
-            Action::Operation { stream, copy, accesses } => self.operation(*stream, *copy, accesses),
+            Action::Operation { stream, copy, accesses } => self.operation(program, *stream, *copy, accesses),
+            Action::HostAccess { accesses } => {
+                let label = if accesses.iter().any(|access| access.mode.writes()) {
+                    self.labels.write
+                } else {
+                    self.labels.read
+                };
+                EventKind::HostAccess { label, accesses: self.accesses(accesses) }
+            }
             Action::Record { stream, event } => {
                 EventKind::EventRecord { event: event_id(*event), stream: stream_id(*stream) }
             }
@@ -179,16 +243,26 @@ impl Builder {
             }
             Action::Synchronize { target } => host_wait(*target, HostWaitHow::Synchronize),
             Action::Query { target, ready: true } => host_wait(*target, HostWaitHow::Query),
-            Action::Query { ready: false, .. } => return None,
+            // To say that a stream uses a block is no CUDA call: nothing is seen before the free.
+            Action::Query { ready: false, .. }
+            | Action::RecordStream { .. }
+            | Action::Allocate { .. }
+            | Action::Free { .. } => return None,
         })
     }
 
-    fn operation(&mut self, stream: usize, copy: bool, accesses: &[Access]) -> EventKind {
+    fn accesses(&mut self, accesses: &[Access]) -> trace::AccessRange {
         let start = self.lowered.trace.accesses.len() as u32;
         for access in accesses {
             let lowered = self.access(access);
             self.lowered.trace.accesses.push(lowered);
         }
+        trace::AccessRange { start, count: accesses.len() as u32 }
+    }
+
+    fn operation(&mut self, program: &Program, stream: usize, copy: bool, accesses: &[Access]) -> EventKind {
+        let range = self.accesses(accesses);
+        let pinned = |access: &Access| program.buffers[access.buffer].kind == BufferKind::Pinned;
         let label = match accesses {
             _ if copy => self.labels.copy,
             [one] => match one.mode {
@@ -201,9 +275,17 @@ impl Builder {
         EventKind::Op {
             stream: StreamId(stream as u32),
             label,
-            kind: if copy { OpKind::CopyDeviceToDevice } else { OpKind::Kernel },
+            kind: match accesses {
+                [source, target] if copy => match (pinned(source), pinned(target)) {
+                    (false, false) => OpKind::CopyDeviceToDevice,
+                    (true, false) => OpKind::CopyHostToDevice,
+                    (false, true) => OpKind::CopyDeviceToHost,
+                    (true, true) => OpKind::CopyHostToHost,
+                },
+                _ => OpKind::Kernel,
+            },
             forward_site: SiteId(0),
-            accesses: trace::AccessRange { start, count: accesses.len() as u32 },
+            accesses: range,
         }
     }
 
@@ -217,7 +299,7 @@ impl Builder {
             })
         });
         trace::Access {
-            block: BlockId(access.buffer as u32 + 1),
+            block: block_id(access.buffer),
             mode: access.mode,
             offset: access.bytes.low,
             length: access.bytes.end() - access.bytes.low,
@@ -225,6 +307,11 @@ impl Builder {
             argument: self.buffer_names[access.buffer],
         }
     }
+}
+
+/// The id of a buffer's block.
+fn block_id(buffer: usize) -> BlockId {
+    BlockId(buffer as u32 + 1)
 }
 
 /// Appends a string. Names of one program differ, so nothing is looked up.

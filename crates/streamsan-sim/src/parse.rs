@@ -1,12 +1,34 @@
 //! The program language: lines to [`Program`].
 //!
-//! One statement a line. A new statement is one arm in [`Parser::statement`], [`Parser::stream_action`] or
+//! One statement a line, a comment after `#`:
+//!
+//! ```text
+//! streams default, side, outer(blocking)      all streams; `default` is the legacy default stream
+//! buffer x 4MiB                               device memory that lives as long as the program
+//! pinned p 4MiB                               page-locked host memory
+//! side: read x, y[0..64]; write z             an operation and its accesses: read, write, update
+//! side: write x[0..4096 step 64 run 8]        only runs of bytes within a range
+//! side: copy p -> x                           reads one, writes the other
+//! side: launch                                work without accesses
+//! side: record e / side: wait e               events
+//! side: alloc x 1MiB                          a block of the caching allocator, of fresh memory
+//! side: alloc y 512KiB in x[0..512KiB]        … that gets (part of) the memory of a freed block
+//! host: record_stream x outer                 outer is recorded for the block; it gets a guard at the free
+//! host: free x                                the last reference goes; page-locked memory: cudaFreeHost
+//! host: sync side / host: sync e / host: sync device
+//! host: query side ready / host: query e pending
+//! host: read p[0..64] / host: write p         the host touches page-locked memory
+//! ```
+//!
+//! A new statement is one arm in [`Parser::statement`], [`Parser::stream_action`] or
 //! [`Parser::host_action`].
 
 use crate::annotations::{Annotations, Collector};
-use crate::bytes::{Bytes, Runs};
+use crate::bytes::Bytes;
 use crate::error::ProgramError;
-use crate::program::{Access, Action, Buffer, Program, Step, Stream, StreamKind, Target};
+use crate::lifetimes::Lifetimes;
+use crate::pieces::{Parsed, bytes, name, operand, size, word};
+use crate::program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within};
 use streamsan_trace::AccessMode;
 
 /// Parses the lines of one program; the first line has number 1 and the file is called `path` in errors.
@@ -48,55 +70,10 @@ pub(crate) fn parse_lines(
     Ok((program, annotations))
 }
 
-/// What one line leads to.
-type Parsed<T> = Result<T, String>;
-
 #[derive(Default)]
 struct Parser {
     program: Program,
-}
-
-/// Names that lines begin with or targets have.
-const RESERVED: [&str; 2] = ["host", "device"];
-
-/// A first word and what follows it.
-fn word(text: &str) -> (&str, &str) {
-    let text = text.trim();
-    text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim()))
-}
-
-/// Checks that a name is a word of letters, digits and `_`.
-fn name(text: &str) -> Parsed<&str> {
-    let text = text.trim();
-    let good = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
-    if !good {
-        return Err(format!("`{text}` is no name: use letters, digits and `_`"));
-    }
-    if RESERVED.contains(&text) {
-        return Err(format!("`{text}` has a meaning of its own: use another name"));
-    }
-    Ok(text)
-}
-
-/// A number of bytes: `64`, `64B`, `4KiB`, `4MiB`, `1GiB`.
-fn size(text: &str) -> Parsed<u64> {
-    let text = text.trim();
-    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    let factor: u64 = match text[digits..].trim() {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        unit => return Err(format!("`{unit}` is no unit: use B, KiB, MiB or GiB")),
-    };
-    text[..digits]
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(factor))
-        // Room above, so that sums of offsets cannot overflow.
-        .filter(|bytes| *bytes <= 1 << 48)
-        .ok_or_else(|| format!("`{text}` is no size: write bytes or a size such as 4MiB, at most 2^48 bytes"))
+    lifetimes: Lifetimes,
 }
 
 impl Parser {
@@ -107,7 +84,7 @@ impl Parser {
                 "host" => self.host_action(rest)?,
                 actor => {
                     let stream = self.stream(actor)?;
-                    self.stream_action(stream, rest)?
+                    self.stream_action(line, stream, rest)?
                 }
             };
             self.program.steps.push(Step { line, action });
@@ -115,9 +92,10 @@ impl Parser {
         }
         match word(text) {
             ("streams", rest) => self.streams(line, rest),
-            ("buffer", rest) => self.buffer(line, rest),
+            ("buffer", rest) => self.buffer(line, "buffer", rest, BufferKind::Device).map(drop),
+            ("pinned", rest) => self.buffer(line, "pinned", rest, BufferKind::Pinned).map(drop),
             _ => Err(format!(
-                "cannot understand `{text}`: lines are `streams …`, `buffer …`, `STREAM: …` and `host: …`"
+                "cannot understand `{text}`: lines are `streams …`, `buffer …`, `pinned …`, `STREAM: …` and `host: …`"
             )),
         }
     }
@@ -155,21 +133,21 @@ impl Parser {
         Ok(())
     }
 
-    fn buffer(&mut self, line: u32, text: &str) -> Parsed<()> {
+    fn buffer(&mut self, line: u32, statement: &str, text: &str, kind: BufferKind) -> Parsed<usize> {
         let (buffer, rest) = word(text);
         let buffer = name(buffer)?;
         if self.program.buffers.iter().any(|known| known.name == buffer) {
             return Err(format!("buffer `{buffer}` is declared twice: use another name"));
         }
         if rest.is_empty() {
-            return Err(format!("buffer `{buffer}` has no size: write `buffer {buffer} 4MiB`"));
+            return Err(format!("buffer `{buffer}` has no size: write `{statement} {buffer} 4MiB`"));
         }
         let size = size(rest)?;
         if size == 0 {
             return Err(format!("buffer `{buffer}` is empty: give it at least one byte"));
         }
-        self.program.buffers.push(Buffer { name: buffer.to_owned(), size, line });
-        Ok(())
+        self.program.buffers.push(Buffer { name: buffer.to_owned(), size, line, kind });
+        Ok(self.program.buffers.len() - 1)
     }
 
     fn stream(&self, text: &str) -> Parsed<usize> {
@@ -177,8 +155,32 @@ impl Parser {
         found.ok_or_else(|| format!("no stream is called `{text}`: add it to the `streams` line"))
     }
 
-    fn stream_action(&mut self, stream: usize, text: &str) -> Parsed<Action> {
+    /// Reads `x 4MiB`, `y 2MiB in x` or `y 1MiB in x[0..1MiB]`.
+    fn allocation(&mut self, line: u32, owner: usize, text: &str) -> Parsed<Action> {
+        let (request, place) = match text.split_once(" in ") {
+            None => (text, None),
+            Some((request, place)) => (request, Some(place.trim())),
+        };
+        let within = match place {
+            None => None,
+            Some(place) => {
+                let (old, range) = operand(place)?;
+                let buffer = self.known(old)?;
+                let Bytes { low, high, runs } = range.map_or(Ok(Bytes::interval(0, 1)), bytes)?;
+                if runs.is_some() {
+                    return Err(format!("`{place}`: a block has no steps, write `{old}[lo..hi]`"));
+                }
+                Some(Within { buffer, low, high: range.map(|_| high) })
+            }
+        };
+        let buffer = self.buffer(line, "S: alloc", request, BufferKind::Cached { owner, within })?;
+        self.lifetimes.allocate(&self.program, buffer)?;
+        Ok(Action::Allocate { buffer })
+    }
+
+    fn stream_action(&mut self, line: u32, stream: usize, text: &str) -> Parsed<Action> {
         match word(text) {
+            ("alloc", rest) => self.allocation(line, stream, rest),
             ("record", event) => Ok(Action::Record { stream, event: self.event(event)? }),
             ("wait", event) => Ok(Action::Wait { stream, event: self.event(event)? }),
             ("launch", "") => Ok(Action::Operation { stream, copy: false, accesses: Vec::new() }),
@@ -214,7 +216,7 @@ impl Parser {
                 Err(format!("`launch` is not known with `{rest}`: it stands alone and touches no memory"))
             }
             (verb, _) => Err(format!(
-                "`{verb}` is not known: a stream can read, write, update, copy, launch, record and wait"
+                "`{verb}` is not known: a stream can read, write, update, copy, launch, record, wait and alloc"
             )),
         }
     }
@@ -239,7 +241,35 @@ impl Parser {
                 }
                 Ok(Action::Query { target, ready })
             }
-            (verb, _) => Err(format!("`{verb}` is not known: the host can sync and query")),
+            ("free", rest) => {
+                let buffer = self.known(name(rest)?)?;
+                self.lifetimes.free(&self.program, buffer)?;
+                Ok(Action::Free { buffer })
+            }
+            ("record_stream", rest) => {
+                let (buffer, stream) = word(rest);
+                let buffer = self.known(buffer)?;
+                let stream = self.stream(stream)?;
+                self.lifetimes.record_stream(&self.program, buffer)?;
+                Ok(Action::RecordStream { buffer, stream })
+            }
+            (verb @ ("read" | "write"), rest) => {
+                let mode = if verb == "read" { AccessMode::Read } else { AccessMode::Write };
+                let accesses: Vec<Access> =
+                    rest.split(',').map(|operand| self.access(mode, operand)).collect::<Parsed<_>>()?;
+                let device =
+                    |access: &&Access| self.program.buffers[access.buffer].kind != BufferKind::Pinned;
+                if let Some(access) = accesses.iter().find(device) {
+                    let buffer = &self.program.buffers[access.buffer].name;
+                    return Err(format!(
+                        "the host cannot touch `{buffer}`, which is device memory: copy it to pinned memory"
+                    ));
+                }
+                Ok(Action::HostAccess { accesses })
+            }
+            (verb, _) => Err(format!(
+                "`{verb}` is not known: the host can sync, query, free, record_stream, read and write"
+            )),
         }
     }
 
@@ -266,18 +296,17 @@ impl Parser {
         }
     }
 
+    /// The buffer with this name.
+    fn known(&self, buffer: &str) -> Parsed<usize> {
+        let found = self.program.buffers.iter().position(|known| known.name == buffer);
+        found.ok_or_else(|| format!("no buffer is called `{buffer}`: add `buffer {buffer} 4MiB` above"))
+    }
+
     fn access(&self, mode: AccessMode, text: &str) -> Parsed<Access> {
         let text = text.trim();
-        let (buffer, range) = match text.split_once('[') {
-            None => (text, None),
-            Some((buffer, range)) => {
-                let range = range.strip_suffix(']').ok_or_else(|| format!("`{text}` has no closing `]`"))?;
-                (buffer.trim(), Some(range))
-            }
-        };
-        let Some(index) = self.program.buffers.iter().position(|known| known.name == buffer) else {
-            return Err(format!("no buffer is called `{buffer}`: add `buffer {buffer} 4MiB` above"));
-        };
+        let (buffer, range) = operand(text)?;
+        let index = self.known(buffer)?;
+        self.lifetimes.touch(&self.program, index)?;
         let whole = self.program.buffers[index].size;
         let bytes = range.map_or(Ok(Bytes::interval(0, whole)), bytes)?;
         if bytes.high > whole {
@@ -285,31 +314,6 @@ impl Parser {
         }
         Ok(Access { buffer: index, mode, bytes })
     }
-}
-
-/// Reads `lo..hi` or `lo..hi step N run R`.
-fn bytes(text: &str) -> Parsed<Bytes> {
-    let wrong = || format!("`[{text}]` is no range: write `[lo..hi]` or `[lo..hi step 16 run 4]`");
-    let (low, rest) = text.split_once("..").ok_or_else(wrong)?;
-    let (high, rest) = word(rest);
-    let (low, high) = (size(low)?, size(high)?);
-    if low >= high {
-        return Err(format!("`[{text}]` holds no byte: the end must be after the start"));
-    }
-    if rest.is_empty() {
-        return Ok(Bytes::interval(low, high));
-    }
-    let words: Vec<&str> = rest.split_whitespace().collect();
-    let ["step", step, "run", run] = words[..] else { return Err(wrong()) };
-    let runs = Runs { step: size(step)?, run: size(run)? };
-    if runs.run == 0 || runs.run >= runs.step {
-        return Err(format!("`[{text}]`: a run must be shorter than the step and at least one byte"));
-    }
-    let bytes = Bytes { low, high, runs: Some(runs) };
-    if bytes.end() > high {
-        return Err(format!("`[{text}]`: the last run ends at {}, after {high}", bytes.end()));
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -321,8 +325,12 @@ mod tests {
         let text = "streams default, side, outer(blocking)\nbuffer x 4MiB\nbuffer y 100\ndefault: write x\n\
                     side: read x, y[8..16]; write y[16..64 step 16 run 4]\nouter: update x[0..1024]\n\
                     side: copy x[0..8] -> y[0..8]\nside: record e\nouter: wait e\nouter: launch\nhost: sync side\nhost: sync e\n\
-                    host: sync device\nhost: query e ready\nhost: query outer pending\n";
-        assert_eq!(parse("p", text).unwrap().to_string(), text);
+                    host: sync device\nhost: query e ready\nhost: query outer pending\nside: alloc a 2MiB\n\
+                    side: write a\nhost: record_stream a outer\nhost: free a\nside: alloc b 1MiB in a\n\
+                    side: alloc c 600 in a[1MiB..2MiB]\nouter: copy b[0..8] -> p\nhost: read p[0..4]\n\
+                    host: write p, p[0..4]\nhost: free p\n";
+        let text = text.replacen("buffer y", "pinned p 64\nbuffer y", 1);
+        assert_eq!(parse("p", &text).unwrap().to_string(), text);
     }
 
     #[test]
@@ -352,7 +360,15 @@ mod tests {
             ("a: launch x", "`launch` is not known with `x`"),
             ("a: record", "is no name"),
             ("a: record b", "is a stream"),
-            ("host: free x", "`free` is not known"),
+            ("host: free x", "lives as long as the program"),
+            ("host: free", "is no name"),
+            ("host: jump", "`jump` is not known"),
+            ("host: read x", "device memory"),
+            ("host: record_stream x a", "has no owner stream"),
+            ("a: alloc z", "has no size"),
+            ("a: alloc z 4 in q", "no buffer is called `q`"),
+            ("a: alloc z 4 in x", "no block of the caching allocator"),
+            ("a: alloc z 4 in x[0..64 step 8 run 4]", "has no steps"),
             ("host: query e", "the answer of the query is missing"),
             ("host: query device ready", "cannot be queried"),
             ("nonsense", "cannot understand"),
@@ -367,5 +383,30 @@ mod tests {
             assert!(error.starts_with("p:4: ") && error.contains(part), "{line}: {error}");
         }
         assert_eq!(parse("p", "").unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn lifetimes_are_checked() {
+        for (line, part) in [
+            ("a: alloc z 4 in y", "`y` has not been freed"),
+            ("b: alloc z 4 in x", "belongs to stream `a`"),
+            ("a: alloc z 3KiB in x", "does not fit"),
+            ("a: alloc z 1KiB in x[512..1KiB]", "does not fit"),
+            ("a: alloc z 4 in x[4..1KiB]", "multiple of 512"),
+            ("a: alloc z 4 in x[0..4KiB]", "ends after the 2048 bytes"),
+            ("a: alloc z 4 in w[0..512]", "`v` has that memory"),
+            ("host: free x", "`x` was freed before"),
+            ("host: record_stream x b", "`x` was freed before"),
+            ("host: free p", "`p` was freed before"),
+            ("host: read p", "`p` was freed before"),
+            ("b: copy y -> p", "`p` was freed before"),
+        ] {
+            let text = format!(
+                "streams a, b\npinned p 64\na: alloc x 2000\na: alloc y 64\nhost: free x\nhost: free p\n\
+                 a: alloc w 1KiB\nhost: free w\na: alloc v 8 in w[0..512]\na: read x\n{line}\n"
+            );
+            let error = parse("p", &text).expect_err(line).to_string();
+            assert!(error.starts_with("p:11: ") && error.contains(part), "{line}: {error}");
+        }
     }
 }

@@ -41,7 +41,7 @@ pub enum StreamKind {
     NonBlocking,
 }
 
-/// A device buffer that lives as long as the program.
+/// Some memory with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// Its name.
@@ -50,6 +50,35 @@ pub struct Buffer {
     pub size: u64,
     /// The line of its declaration, from 1.
     pub line: u32,
+    /// Where its bytes lie.
+    pub kind: BufferKind,
+}
+
+/// What sort of memory a buffer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferKind {
+    /// Device memory that lives as long as the program.
+    Device,
+    /// Page-locked host memory, until the host frees it.
+    Pinned,
+    /// A block of torch's caching allocator: from its `alloc` step until its `free` step.
+    Cached {
+        /// The stream it is allocated on, which gets its memory back.
+        owner: usize,
+        /// The freed block whose memory it gets; fresh memory if there is none.
+        within: Option<Within>,
+    },
+}
+
+/// Part of a freed block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The freed block.
+    pub buffer: usize,
+    /// First byte, a multiple of 512.
+    pub low: u64,
+    /// One past the last byte, if the program names it; else all there is.
+    pub high: Option<u64>,
 }
 
 /// One thing the host does.
@@ -99,6 +128,28 @@ pub enum Action {
         /// Whether the answer is "finished". "Not finished" is always possible and orders nothing.
         ready: bool,
     },
+    /// The caching allocator hands a block out. Orders nothing.
+    Allocate {
+        /// The block, a cached buffer.
+        buffer: usize,
+    },
+    /// The last reference to a cached block goes, or pinned memory is freed.
+    Free {
+        /// The cached or pinned buffer.
+        buffer: usize,
+    },
+    /// The caching allocator is told that a stream uses a block: it records a guard there at the free.
+    RecordStream {
+        /// The block.
+        buffer: usize,
+        /// The stream. For the owner the call does nothing.
+        stream: usize,
+    },
+    /// The host touches pinned memory itself, now.
+    HostAccess {
+        /// The bytes; all accesses have one mode.
+        accesses: Vec<Access>,
+    },
 }
 
 /// What the host waits for or asks about.
@@ -123,27 +174,43 @@ pub struct Access {
     pub bytes: Bytes,
 }
 
-impl Access {
-    /// Whether both touch a common byte and at least one of them writes.
-    pub fn conflicts(&self, other: &Self) -> bool {
-        self.buffer == other.buffer
-            && (self.mode.writes() || other.mode.writes())
-            && self.bytes.overlaps(&other.bytes)
-    }
+/// Whether two accesses to one byte can disagree.
+pub(crate) fn modes_conflict(first: AccessMode, second: AccessMode) -> bool {
+    first.writes() || second.writes()
 }
 
-impl Program {
-    /// The accesses of a step; empty if it is no operation.
-    pub fn accesses(&self, step: usize) -> &[Access] {
-        match self.steps.get(step).map(|step| &step.action) {
-            Some(Action::Operation { accesses, .. }) => accesses,
-            _ => &[],
+impl Buffer {
+    /// Bytes that the allocator sets aside for it: the caching allocator rounds up to multiples of 512.
+    pub fn reserved(&self) -> u64 {
+        match self.kind {
+            BufferKind::Cached { .. } => self.size.next_multiple_of(GRANULE),
+            BufferKind::Device | BufferKind::Pinned => self.size,
         }
     }
 
-    /// Whether two steps are operations that touch a common byte which at least one of them writes.
-    pub fn conflict(&self, first: usize, second: usize) -> bool {
-        let others = self.accesses(second);
-        self.accesses(first).iter().any(|access| others.iter().any(|other| access.conflicts(other)))
+    /// Whether the caching allocator takes it from its pool for requests up to 1 MiB.
+    pub(crate) fn is_small(&self) -> bool {
+        self.reserved() <= 1 << 20
+    }
+
+    /// The owner stream of a cached block.
+    pub fn owner(&self) -> Option<usize> {
+        match self.kind {
+            BufferKind::Cached { owner, .. } => Some(owner),
+            BufferKind::Device | BufferKind::Pinned => None,
+        }
+    }
+}
+
+/// What the caching allocator rounds sizes to.
+pub(crate) const GRANULE: u64 = 512;
+
+impl Program {
+    /// The accesses of a step; empty if it touches no memory.
+    pub fn accesses(&self, step: usize) -> &[Access] {
+        match self.steps.get(step).map(|step| &step.action) {
+            Some(Action::Operation { accesses, .. } | Action::HostAccess { accesses }) => accesses,
+            _ => &[],
+        }
     }
 }

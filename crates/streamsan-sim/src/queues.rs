@@ -12,7 +12,11 @@
 //! work; synchronizing or querying the default stream covers what was issued to the blocking streams, but
 //! not the other way round.
 
-use crate::program::{Action, Program, StreamKind, Target};
+//! The caching allocator orders nothing: a free and a hand-out put nothing into a queue, but for the events
+//! ("guards") that it records at a free in the streams named by `record_stream`. Who has to wait for a guard
+//! is no stream and not the host, only the accesses of whoever gets the memory; see [`Watch`].
+
+use crate::program::{Action, BufferKind, Program, StreamKind, Target};
 use std::ops::Range;
 
 /// At least `count` items of `stream` have executed.
@@ -38,6 +42,19 @@ pub(crate) enum HostStep {
     Enqueue(u32),
     /// Returns when this has executed.
     Block(Range<usize>),
+    /// Touches memory itself, or frees page-locked memory: this operation.
+    Act(u32),
+}
+
+/// Something that is not in a queue: what it was not held back by is what it can overtake.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    /// The host has come to this call.
+    pub(crate) host: usize,
+    /// This has executed.
+    pub(crate) needs: Range<usize>,
+    /// And this operation, if any.
+    pub(crate) operation: Option<u32>,
 }
 
 /// All queues of a program, and the host's calls.
@@ -46,6 +63,14 @@ pub(crate) struct Queues {
     pub(crate) streams: Vec<Vec<Item>>,
     pub(crate) host: Vec<HostStep>,
     pub(crate) operations: Vec<usize>,
+    /// Held accesses and imaginary operations.
+    pub(crate) watches: Vec<Watch>,
+    /// For each buffer that is a cached block, the watch that stands for an imaginary operation which its
+    /// owner stream is given when the block is handed out.
+    pub(crate) hand_outs: Vec<Option<usize>>,
+    /// By buffer, the guards recorded at its free.
+    guards: Vec<Vec<Need>>,
+    recorded: Vec<Vec<usize>>,
     needs: Vec<Need>,
     // Last record per event: stream and number of items up to and with it.
     records: Vec<Option<Need>>,
@@ -67,6 +92,13 @@ impl Queues {
         self.needs.clear();
         self.records.clear();
         self.records.resize(program.events.len(), None);
+        self.watches.clear();
+        self.recorded.iter_mut().for_each(Vec::clear);
+        self.recorded.resize_with(program.buffers.len(), Vec::new);
+        self.guards.iter_mut().for_each(Vec::clear);
+        self.guards.resize_with(program.buffers.len(), Vec::new);
+        self.hand_outs.clear();
+        self.hand_outs.resize(program.buffers.len(), None);
         for (index, step) in program.steps.iter().enumerate() {
             match &step.action {
                 Action::Operation { stream, .. } => {
@@ -97,8 +129,65 @@ impl Queues {
                     }
                 },
                 Action::Query { ready: false, .. } => self.block(None),
+                Action::Allocate { buffer } => self.hand_out(program, *buffer),
+                Action::RecordStream { buffer, stream } => {
+                    let recorded = &mut self.recorded[*buffer];
+                    if program.buffers[*buffer].owner() != Some(*stream) && !recorded.contains(stream) {
+                        recorded.push(*stream);
+                    }
+                    self.block(None);
+                }
+                Action::Free { buffer } if program.buffers[*buffer].kind != BufferKind::Pinned => {
+                    for stream in self.recorded[*buffer].clone() {
+                        self.enqueue(program, stream, None, None);
+                        let guard = self.issued(stream);
+                        self.guards[*buffer].push(guard);
+                    }
+                    self.block(None);
+                }
+                Action::HostAccess { .. } | Action::Free { .. } => {
+                    self.host.push(HostStep::Act(self.operations.len() as u32));
+                    self.operations.push(index);
+                }
             }
         }
+    }
+
+    /// The host gets a block. An operation that the owner stream were given now would start after this:
+    fn hand_out(&mut self, program: &Program, buffer: usize) {
+        let Some(owner) = program.buffers[buffer].owner() else { return };
+        let start = self.needs.len();
+        self.needs.push(self.issued(owner));
+        self.default_stream_needs(program, owner);
+        self.hand_outs[buffer] = Some(self.watches.len());
+        self.watches.push(Watch { host: self.host.len(), needs: start..self.needs.len(), operation: None });
+        self.block(None);
+    }
+
+    /// A watch for the accesses of an operation to memory that was freed with guards before: they can be seen
+    /// when the operation has executed and all guards of these blocks have. `None` if there are no guards.
+    pub(crate) fn hold(&mut self, operation: u32, blocks: impl Iterator<Item = usize>) -> Option<usize> {
+        let start = self.needs.len();
+        for block in blocks {
+            self.needs.extend(&self.guards[block]);
+        }
+        let needs = start..self.needs.len();
+        if needs.is_empty() {
+            return None;
+        }
+        self.watches.push(Watch { host: 0, needs, operation: Some(operation) });
+        Some(self.watches.len() - 1)
+    }
+
+    /// Whether what a watch stands for can have happened.
+    pub(crate) fn reached(
+        &self,
+        watch: &Watch,
+        host: usize,
+        executed: impl Fn(usize) -> u32,
+        operation: impl Fn(u32) -> bool,
+    ) -> bool {
+        host >= watch.host && watch.operation.is_none_or(operation) && self.met(&watch.needs, executed)
     }
 
     /// All that has been issued to a stream so far.
@@ -121,6 +210,13 @@ impl Queues {
     fn enqueue(&mut self, program: &Program, stream: usize, record: Option<Need>, operation: Option<u32>) {
         let start = self.needs.len();
         self.needs.extend(record);
+        self.default_stream_needs(program, stream);
+        self.streams[stream].push(Item { needs: start..self.needs.len(), operation });
+        self.host.push(HostStep::Enqueue(stream as u32));
+    }
+
+    /// What the next item of a stream requires because of the legacy default stream.
+    fn default_stream_needs(&mut self, program: &Program, stream: usize) {
         let synchronizes_with = match program.streams[stream].kind {
             StreamKind::LegacyDefault => Some(StreamKind::Blocking),
             StreamKind::Blocking => Some(StreamKind::LegacyDefault),
@@ -133,8 +229,6 @@ impl Queues {
                 }
             }
         }
-        self.streams[stream].push(Item { needs: start..self.needs.len(), operation });
-        self.host.push(HostStep::Enqueue(stream as u32));
     }
 
     /// Whether the requirements are met when `executed(stream)` items of each stream have executed.

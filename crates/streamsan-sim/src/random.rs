@@ -1,10 +1,11 @@
 //! Random programs from a seed, for comparing the checker with the judge.
 //!
 //! Most have some synchronization that works and some that does not, because a program without any, or
-//! with too much, tells little. What they do not hold: more than four streams, allocations, host accesses.
+//! with too much, tells little. What they do not hold: more than four streams, and what
+//! `random_lifetimes` has: allocations, host accesses.
 
 use crate::bytes::{Bytes, Runs};
-use crate::program::{Access, Action, Buffer, Program, Step, Stream, StreamKind, Target};
+use crate::program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target};
 use fastrand::Rng;
 use streamsan_trace::AccessMode;
 
@@ -15,14 +16,19 @@ pub fn random(seed: u64) -> Program {
     let buffers = random.usize(1..=3);
     for (index, name) in ["x", "y", "z"].iter().take(buffers).enumerate() {
         let size = [32, 64, 96, 4096][random.usize(..4)];
-        program.buffers.push(Buffer { name: (*name).to_owned(), size, line: 2 + index as u32 });
+        program.buffers.push(Buffer {
+            name: (*name).to_owned(),
+            size,
+            line: 2 + index as u32,
+            kind: BufferKind::Device,
+        });
     }
     let mut generator = Generator { line: 2 + buffers as u32, random, program, events: 0 };
     generator.fill();
     generator.program
 }
 
-fn streams(random: &mut Rng) -> Vec<Stream> {
+pub(crate) fn streams(random: &mut Rng) -> Vec<Stream> {
     let count = random.usize(2..=4);
     let with_default = random.u8(..3) == 0;
     let names = if with_default { ["default", "a", "b", "c"] } else { ["a", "b", "c", "d"] };
@@ -40,12 +46,12 @@ fn streams(random: &mut Rng) -> Vec<Stream> {
         .collect()
 }
 
-struct Generator {
-    random: Rng,
-    program: Program,
-    line: u32,
+pub(crate) struct Generator {
+    pub(crate) random: Rng,
+    pub(crate) program: Program,
+    pub(crate) line: u32,
     // Events are numbered by first mention; `e0` comes first.
-    events: usize,
+    pub(crate) events: usize,
 }
 
 impl Generator {
@@ -77,7 +83,7 @@ impl Generator {
     }
 
     /// Orders what `stream` does next after what `other` did.
-    fn wait_for(&mut self, stream: usize, other: usize) {
+    pub(crate) fn wait_for(&mut self, stream: usize, other: usize) {
         let target = Target::Stream(other);
         match self.random.u8(..16) {
             0 => self.push(Action::Synchronize { target }),
@@ -97,12 +103,12 @@ impl Generator {
         }
     }
 
-    fn push(&mut self, action: Action) {
+    pub(crate) fn push(&mut self, action: Action) {
         self.program.steps.push(Step { line: self.line, action });
         self.line += 1;
     }
 
-    fn stream(&mut self) -> usize {
+    pub(crate) fn stream(&mut self) -> usize {
         self.random.usize(..self.program.streams.len())
     }
 
@@ -116,7 +122,7 @@ impl Generator {
         event
     }
 
-    fn synchronization(&mut self) {
+    pub(crate) fn synchronization(&mut self) {
         let stream = self.stream();
         let action = match self.random.u8(..16) {
             // A wait that works, if nothing comes between.
@@ -160,20 +166,22 @@ impl Generator {
 
     fn access(&mut self, mode: AccessMode) -> Access {
         let buffer = self.random.usize(..self.program.buffers.len());
-        let size = self.program.buffers[buffer].size;
-        let bytes = match self.random.u8(..8) {
+        Access { buffer, mode, bytes: self.bytes(self.program.buffers[buffer].size) }
+    }
+
+    pub(crate) fn bytes(&mut self, size: u64) -> Bytes {
+        match self.random.u8(..8) {
             0..=2 => Bytes::interval(0, size),
             3..=5 => {
                 let low = self.random.u64(..size / 8) * 8;
                 Bytes::interval(low, (low + self.random.u64(1..=4) * 8).min(size))
             }
             _ => self.strided(size),
-        };
-        Access { buffer, mode, bytes }
+        }
     }
 
     /// Columns of a matrix, more or less: steps that often agree and starts that often do not.
-    fn strided(&mut self, size: u64) -> Bytes {
+    pub(crate) fn strided(&mut self, size: u64) -> Bytes {
         let step = [8, 8, 12, 16][self.random.usize(..4)];
         let run = self.random.u64(1..=2) * 4;
         let run = if run < step { run } else { 4 };

@@ -1,34 +1,52 @@
 //! A second definition of "unordered", for tests: two operations are unordered if no path of edges leads
-//! from one to the other. Nothing is executed, and nothing is shared with the judge but the program and
-//! the comparison of bytes.
+//! from one to the other. Nothing is executed, and nothing is shared with the judge but the program, where
+//! its memory lies, and the comparison of bytes.
 
-use crate::judge::Pair;
-use crate::program::{Action, Program, StreamKind, Target};
+use crate::judge::{Found, Kind, Pair};
+use crate::memory::Memory;
+use crate::program::{Action, BufferKind, Program, StreamKind, Target};
 
-/// Edges between nodes. Each step is a node for what it enqueues, and one for the host's call itself.
+/// Edges between nodes. Each step is a node for what it enqueues, and one for the host's call itself. An
+/// allocation enqueues nothing: its node is what the owner stream would be given then. Guards come last.
 struct Graph {
     edges: Vec<Vec<usize>>,
+    /// By buffer, the nodes of its guards.
+    guards: Vec<Vec<usize>>,
 }
 
 impl Graph {
     fn new(program: &Program) -> Self {
         let count = program.steps.len();
         let call = |step: usize| count + step;
-        let mut graph = Self { edges: vec![Vec::new(); 2 * count] };
+        let mut graph =
+            Self { edges: vec![Vec::new(); 2 * count], guards: vec![Vec::new(); program.buffers.len()] };
+        // All that was enqueued so far: node and stream.
+        let mut enqueued: Vec<(usize, usize)> = Vec::new();
         // The last record of each event, as the step that made it.
         let mut records: Vec<Option<usize>> = vec![None; program.events.len()];
         for (step, what) in program.steps.iter().enumerate() {
             if step > 0 {
                 graph.edge(call(step - 1), call(step));
             }
-            let earlier = |wanted: &dyn Fn(usize) -> bool| -> Vec<usize> {
-                (0..step).filter(|&other| enqueued_in(program, other).is_some_and(wanted)).collect()
+            let earlier = |wanted: &dyn Fn(&usize) -> bool| -> Vec<usize> {
+                enqueued.iter().filter(|(_, stream)| wanted(stream)).map(|(node, _)| *node).collect()
+            };
+            let kind = |stream: usize| program.streams[stream].kind;
+            let before = |stream: usize| {
+                earlier(&|&other| {
+                    other == stream
+                        || matches!(
+                            (kind(other), kind(stream)),
+                            (StreamKind::LegacyDefault, StreamKind::Blocking)
+                                | (StreamKind::Blocking, StreamKind::LegacyDefault)
+                        )
+                })
             };
             match what.action {
                 Action::Synchronize { target } | Action::Query { target, ready: true } => {
                     let covered = match target {
-                        Target::Stream(stream) => earlier(&|other| {
-                            let kinds = (program.streams[stream].kind, program.streams[other].kind);
+                        Target::Stream(stream) => earlier(&|&other| {
+                            let kinds = (kind(stream), kind(other));
                             other == stream || kinds == (StreamKind::LegacyDefault, StreamKind::Blocking)
                         }),
                         Target::Event(event) => records[event].into_iter().collect(),
@@ -38,24 +56,31 @@ impl Graph {
                         graph.edge(node, call(step));
                     }
                 }
-                Action::Query { ready: false, .. } => {}
+                Action::Query { ready: false, .. }
+                | Action::RecordStream { .. }
+                | Action::HostAccess { .. } => {}
+                Action::Allocate { buffer } => {
+                    let owner = program.buffers[buffer].owner().unwrap_or(0);
+                    let nodes = before(owner);
+                    graph.enter(call(step), step, nodes);
+                }
+                Action::Free { buffer } => {
+                    for stream in recorded(program, step, buffer) {
+                        let node = graph.edges.len();
+                        graph.edges.push(Vec::new());
+                        let nodes = before(stream);
+                        graph.enter(call(step), node, nodes);
+                        graph.guards[buffer].push(node);
+                    }
+                    enqueued
+                        .extend(graph.guards[buffer].iter().copied().zip(recorded(program, step, buffer)));
+                }
                 Action::Wait { event, .. } if records[event].is_none() => {}
                 Action::Operation { stream, .. }
                 | Action::Record { stream, .. }
                 | Action::Wait { stream, .. } => {
-                    graph.edge(call(step), step);
-                    let kind = |other: usize| program.streams[other].kind;
-                    let before = earlier(&|other| {
-                        other == stream
-                            || matches!(
-                                (kind(other), kind(stream)),
-                                (StreamKind::LegacyDefault, StreamKind::Blocking)
-                                    | (StreamKind::Blocking, StreamKind::LegacyDefault)
-                            )
-                    });
-                    for node in before {
-                        graph.edge(node, step);
-                    }
+                    let nodes = before(stream);
+                    graph.enter(call(step), step, nodes);
                     match what.action {
                         Action::Record { event, .. } => records[event] = Some(step),
                         Action::Wait { event, .. } => {
@@ -63,6 +88,7 @@ impl Graph {
                         }
                         _ => {}
                     }
+                    enqueued.push((step, stream));
                 }
             }
         }
@@ -71,6 +97,14 @@ impl Graph {
 
     fn edge(&mut self, from: usize, to: usize) {
         self.edges[from].push(to);
+    }
+
+    /// What is enqueued at a call is after the call and after these.
+    fn enter(&mut self, call: usize, node: usize, before: Vec<usize>) {
+        self.edge(call, node);
+        for earlier in before {
+            self.edge(earlier, node);
+        }
     }
 
     /// All nodes on paths from `start`.
@@ -86,31 +120,99 @@ impl Graph {
     }
 }
 
-/// The stream in which a step enqueues something. Waits without a record count too, which
-/// adds no order: edges start at their nodes but none leads to one.
-fn enqueued_in(program: &Program, step: usize) -> Option<usize> {
-    match program.steps[step].action {
-        Action::Operation { stream, .. } | Action::Record { stream, .. } | Action::Wait { stream, .. } => {
-            Some(stream)
+/// The streams that guard a block which is freed at this step.
+fn recorded(program: &Program, step: usize, buffer: usize) -> Vec<usize> {
+    let mut streams = Vec::new();
+    if let BufferKind::Cached { owner, .. } = program.buffers[buffer].kind {
+        for earlier in &program.steps[..step] {
+            match earlier.action {
+                Action::RecordStream { buffer: of, stream }
+                    if of == buffer && stream != owner && !streams.contains(&stream) =>
+                {
+                    streams.push(stream);
+                }
+                _ => {}
+            }
         }
-        Action::Synchronize { .. } | Action::Query { .. } => None,
     }
+    streams
+}
+
+/// All that is wrong with a program, as [`crate::Verdict::found`].
+pub fn found(program: &Program) -> Vec<Found> {
+    let memory = Memory::new(program);
+    let graph = Graph::new(program);
+    let count = program.steps.len();
+    // The node at which a step touches memory: the host does so in its call.
+    let acts = |step: usize| match program.steps[step].action {
+        Action::HostAccess { .. } | Action::Free { .. } => count + step,
+        _ => step,
+    };
+    let reached: Vec<Option<Vec<bool>>> = (0..count)
+        .map(|step| (!memory.touches[step].is_empty()).then(|| graph.reached(acts(step))))
+        .collect();
+    let ordered = |first: usize, node: usize| reached[first].as_ref().is_some_and(|nodes| nodes[node]);
+    let guarded =
+        |first: usize, buffer: usize| graph.guards[buffer].iter().any(|&guard| ordered(first, guard));
+    let mut found: Vec<Found> = Vec::new();
+    for second in 0..count {
+        for first in 0..second {
+            if ordered(first, acts(second)) {
+                continue;
+            }
+            for conflict in memory.conflicts(first, second) {
+                if memory.generations(conflict).any(|buffer| guarded(first, buffer)) {
+                    continue;
+                }
+                let handed_out = memory.extents[conflict.new].allocated;
+                let kind = match program.steps[second].action {
+                    Action::HostAccess { .. } => Kind::Host,
+                    Action::Free { .. } => Kind::HostFree,
+                    _ if conflict.old == conflict.new => Kind::Order,
+                    _ if handed_out.is_some_and(|step| ordered(first, step)) => Kind::UseBeforeAllocation,
+                    _ => Kind::ReuseWhileInUse,
+                };
+                found.push(Found { pair: Pair { first, second }, kind });
+            }
+        }
+    }
+    for &(second, buffer) in &memory.dead {
+        let freed = memory.extents[buffer].freed.into_iter();
+        found.extend(freed.map(|first| Found { pair: Pair { first, second }, kind: Kind::UseAfterFree }));
+    }
+    for (old, had) in memory.extents.iter().enumerate() {
+        for (new, gets) in memory.extents.iter().enumerate() {
+            let second = memory.touches.iter().position(|all| all.iter().any(|touch| touch.buffer == new));
+            let (Some(freed), Some(handed_out), Some(second)) = (had.freed, gets.allocated, second) else {
+                continue;
+            };
+            let [was, is] = [old, new].map(|buffer| &program.buffers[buffer]);
+            let suits = was.owner().is_some() && was.owner() == is.owner() && was.is_small() == is.is_small();
+            let reused = memory.extents.iter().any(|other| {
+                other.allocated.is_some_and(|step| freed < step && step < second)
+                    && other.start < had.end
+                    && had.start < other.end
+            });
+            if !suits || is.reserved() > was.reserved() || handed_out < freed || reused {
+                continue;
+            }
+            for first in 0..freed {
+                let uses = memory.touches[first].iter().any(|touch| touch.buffer == old);
+                if uses && !guarded(first, old) && !ordered(first, handed_out) && !ordered(first, second) {
+                    found.push(Found { pair: Pair { first, second }, kind: Kind::FreedWhileInUse });
+                }
+            }
+        }
+    }
+    found.sort_unstable_by_key(|found| (found.pair.second, found.pair.first, found.kind));
+    found.dedup();
+    found
 }
 
 /// Conflicting operations without a path either way, sorted by the later and then the earlier.
 pub fn unordered_pairs(program: &Program) -> Vec<Pair> {
-    let graph = Graph::new(program);
-    let operations: Vec<usize> =
-        (0..program.steps.len()).filter(|&step| !program.accesses(step).is_empty()).collect();
-    let reached: Vec<Vec<bool>> = operations.iter().map(|&step| graph.reached(step)).collect();
-    let mut pairs = Vec::new();
-    for (later, &second) in operations.iter().enumerate() {
-        for (earlier, &first) in operations[..later].iter().enumerate() {
-            let ordered = reached[earlier][second] || reached[later][first];
-            if !ordered && program.conflict(first, second) {
-                pairs.push(Pair { first, second });
-            }
-        }
-    }
+    let unordered = |found: &Found| found.kind.is_unordered().then_some(found.pair);
+    let mut pairs: Vec<Pair> = found(program).iter().filter_map(unordered).collect();
+    pairs.dedup();
     pairs
 }

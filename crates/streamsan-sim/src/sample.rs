@@ -15,6 +15,8 @@ pub type Schedule = Vec<Actor>;
 pub(crate) struct Sample {
     pub(crate) schedule: Schedule,
     pub(crate) order: Vec<u32>,
+    /// For each watch, how many operations had executed when it could first happen.
+    pub(crate) watched: Vec<usize>,
 }
 
 /// Runs to the end; `choose` picks one of the actors that can act.
@@ -22,7 +24,14 @@ fn run(queues: &Queues, mut choose: impl FnMut(&Execution<'_>, &[Actor]) -> Acto
     let mut execution = Execution::new(queues);
     let mut sample = Sample::default();
     let mut able = Vec::new();
+    sample.watched.resize(queues.watches.len(), usize::MAX);
+    let mut executed = vec![false; queues.operations.len()];
     loop {
+        for (watch, place) in queues.watches.iter().zip(&mut sample.watched) {
+            if *place == usize::MAX && execution.reached(watch, |operation| executed[operation as usize]) {
+                *place = sample.order.len();
+            }
+        }
         able.clear();
         able.extend((0..execution.actors()).filter(|actor| execution.can_act(*actor)));
         if able.is_empty() {
@@ -31,7 +40,10 @@ fn run(queues: &Queues, mut choose: impl FnMut(&Execution<'_>, &[Actor]) -> Acto
         }
         let actor = choose(&execution, &able);
         sample.schedule.push(actor);
-        sample.order.extend(execution.act(actor));
+        if let Some(operation) = execution.act(actor) {
+            executed[operation as usize] = true;
+            sample.order.push(operation);
+        }
     }
 }
 

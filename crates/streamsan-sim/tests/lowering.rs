@@ -64,3 +64,53 @@ fn events_follow_the_model() {
     assert_eq!(rest[5], wait(WaitTarget::Device(DeviceId(0)), HostWaitHow::Synchronize));
     assert!(matches!(rest[6], EventKind::Op { stream: StreamId(2), .. }));
 }
+
+#[test]
+fn lifetimes_are_what_the_allocator_shows() {
+    let text = "streams default, side, third\npinned p 64\ndefault: alloc x 1000\nside: copy p -> x[0..64]\n\
+                host: record_stream x third\nhost: record_stream x default\nhost: record_stream x side\n\
+                host: free x\ndefault: alloc y 512 in x[512..1024]\nside: copy y[0..64] -> p\n\
+                host: read p[0..8]\nhost: free p\n";
+    let program = parse("p.md", text).unwrap();
+    let lowered = lower(&program, "p.md", "A");
+    let trace = &lowered.trace;
+    let steps: Vec<_> = trace
+        .events
+        .iter()
+        .filter(|event| !matches!(event.kind, EventKind::StreamCreate { .. } | EventKind::Name { .. }))
+        .map(|event| (lowered.step(event.number), event.kind))
+        .collect();
+    let alloc = |kind| match kind {
+        EventKind::Alloc { block, stream, space, address, size } => (block, stream, space, address, size),
+        other => panic!("{other:?} is no allocation"),
+    };
+    let (pinned, x, y) = (alloc(steps[0].1), alloc(steps[1].1), alloc(steps[7].1));
+    assert_eq!((pinned.0, pinned.2, pinned.4), (BlockId(1), MemorySpace::Pinned, 64));
+    let cached = MemorySpace::Cached(DeviceId(0));
+    assert_eq!((x.0, x.1, x.2, x.4), (BlockId(2), StreamId(0), cached, 1000));
+    assert_eq!((y.0, y.2, y.3, y.4), (BlockId(3), cached, x.3 + 512, 512));
+    let block = BlockId(2);
+    let expected = [
+        EventKind::FreeRequest { block },
+        // The owner stream needs no guard; record_stream itself is no event.
+        EventKind::FreeGuard { block, stream: StreamId(2) },
+        EventKind::FreeGuard { block, stream: StreamId(1) },
+        EventKind::FreeDone { block },
+    ];
+    let kinds: Vec<_> = steps.iter().map(|(_, kind)| *kind).collect();
+    assert_eq!(kinds[3..7], expected);
+    assert!(steps[3..6].iter().all(|(step, _)| *step == Some(5)) && steps[6].0 == Some(6));
+    let copies: Vec<OpKind> = kinds
+        .iter()
+        .filter_map(|kind| match kind {
+            EventKind::Op { kind, .. } => Some(*kind),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(copies, [OpKind::CopyHostToDevice, OpKind::CopyDeviceToHost]);
+    let EventKind::HostAccess { accesses, .. } = kinds[9] else { panic!("{:?}", kinds[9]) };
+    let access = trace.accesses(accesses)[0];
+    assert_eq!((access.block, access.mode, access.length), (BlockId(1), AccessMode::Read, 8));
+    assert_eq!(kinds[10], EventKind::FreeRequest { block: BlockId(1) });
+    assert_eq!(kinds.len(), 11);
+}

@@ -1,6 +1,6 @@
 //! Text of any kind gives a program or an error with a line, never a panic.
 
-use streamsan_sim::{describe, parse_file, random};
+use streamsan_sim::{describe, parse_file, random, random_lifetimes};
 
 #[test]
 fn damaged_programs_give_errors() {
@@ -24,6 +24,10 @@ fn damaged_programs_give_errors() {
         "host",
         "# error: [SS101] after (1)",
         "launch",
+        "alloc x 8 in x",
+        "host: free b2",
+        "host: read b0",
+        "in",
         "sync",
         "x",
         " ",
@@ -31,7 +35,8 @@ fn damaged_programs_give_errors() {
     ];
     let (mut good, mut bad) = (0, 0);
     for seed in 0..20_000 {
-        let mut text = format!("# A\n\n```sim\n{}```\n", random(seed));
+        let program = if seed % 4 < 2 { random(seed) } else { random_lifetimes(seed) };
+        let mut text = format!("# A\n\n```sim\n{program}```\n");
         for _ in 0..random_bytes.usize(1..4) {
             let place = random_bytes.usize(..=text.len());
             if text.is_char_boundary(place) {

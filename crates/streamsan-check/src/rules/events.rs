@@ -80,10 +80,11 @@ fn finding(rule: Rule, event: &Event, count: u64, trace: &Trace) -> Finding {
         second,
         free: None,
         memory: None,
+        old_memory: None,
         ordered_up_to: None,
         count,
         fix: None,
         notes: Vec::new(),
-        fingerprint: fingerprint(rule, &[second], &trace.tables),
+        fingerprint: fingerprint(rule, None, &second, &trace.tables),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fixture::{Case, DEFAULT, SIDE};
 use super::full;
-use streamsan_check::{Fix, FixAction};
+use streamsan_check::FixAction;
 use streamsan_trace::{CaptureKind, DeviceId, EventKind, StreamId};
 
 const COPY: StreamId = StreamId(2);
@@ -19,7 +19,7 @@ fn help(change: impl FnOnce(&mut Case)) -> String {
 
 fn wait(case: &mut Case, waiter: StreamId, awaited: StreamId, waiter_is_current: bool) {
     let fix = case.finding().fix.as_mut().unwrap();
-    fix.action = FixAction::WaitStream { waiter, awaited, waiter_is_current };
+    fix.actions = vec![FixAction::WaitStream { waiter, awaited, waiter_is_current }];
 }
 
 #[test]
@@ -91,9 +91,78 @@ fn several_devices_are_named() {
 fn host_waits() {
     let line = help(|case| {
         let fix = case.finding().fix.as_mut().unwrap();
-        *fix = Fix { action: FixAction::SynchronizeStream { awaited: SIDE }, ..*fix };
+        fix.actions = vec![FixAction::SynchronizeStream { awaited: SIDE }];
     });
     assert_eq!(line, "before train.py:41, let the host wait: side.synchronize()");
+}
+
+#[test]
+fn several_waits_have_a_line_each() {
+    let text = several(|case| {
+        let frame = case.finding().fix.as_ref().unwrap().frame.unwrap();
+        case.visible(frame, COPY, "copy");
+    });
+    assert!(
+        text.contains(
+            "help: before train.py:41, all of these are needed:\n      \
+             side.wait_stream(torch.cuda.default_stream())\n      side.wait_stream(copy)\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_wait_without_code_is_said_among_others() {
+    let text = several(|_| {});
+    assert!(text.contains("\n      side.wait_stream(torch.cuda.default_stream())\n      "), "{text}");
+    assert!(
+        text.contains("make `side` wait for the stream named `copy` (created at train.py:14)\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_variable_for_several_streams_is_one_line() {
+    let line = help(|case| {
+        let fix = case.finding().fix.as_mut().unwrap();
+        let frame = fix.frame.unwrap();
+        let waits = [SIDE, COPY].map(|waiter| FixAction::WaitStream {
+            waiter,
+            awaited: DEFAULT,
+            waiter_is_current: true,
+        });
+        fix.actions = waits.to_vec();
+        case.trace.tables.visible_streams.clear();
+        case.visible(frame, SIDE, "s");
+        case.visible(frame, COPY, "s");
+    });
+    assert_eq!(line, "before train.py:41, make each stream wait: s.wait_stream(torch.cuda.default_stream())");
+}
+
+#[test]
+fn no_stream_is_told_to_wait_for_itself() {
+    let line = help(|case| {
+        wait(case, SIDE, COPY, false);
+        let frame = case.finding().fix.as_ref().unwrap().frame.unwrap();
+        case.trace.tables.visible_streams.clear();
+        case.visible(frame, SIDE, "s");
+        case.visible(frame, COPY, "s");
+    });
+    assert!(!line.contains("wait_stream"), "{line}");
+}
+
+fn several(change: impl FnOnce(&mut Case)) -> String {
+    let mut case = Case::read_after_write();
+    case.create_stream(COPY, false);
+    case.name_stream(COPY, "copy", 14);
+    let waits = [DEFAULT, COPY].map(|awaited| FixAction::WaitStream {
+        waiter: SIDE,
+        awaited,
+        waiter_is_current: true,
+    });
+    case.finding().fix.as_mut().unwrap().actions = waits.to_vec();
+    change(&mut case);
+    full(&case)
 }
 
 #[test]

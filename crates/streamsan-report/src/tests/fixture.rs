@@ -49,8 +49,10 @@ impl Case {
                 overlap: 4 << 20,
                 size: 4 << 20,
                 alloc_site: alloc,
+                owner: Some(DEFAULT),
                 device: Some(DeviceId(0)),
             }),
+            old_memory: None,
             ordered_up_to: Some(OrderedUpTo {
                 actor: Actor::Stream(DEFAULT),
                 number: OpNumber(1188),
@@ -58,7 +60,11 @@ impl Case {
             }),
             count: 312,
             fix: Some(Fix {
-                action: FixAction::WaitStream { waiter: SIDE, awaited: DEFAULT, waiter_is_current: true },
+                actions: vec![FixAction::WaitStream {
+                    waiter: SIDE,
+                    awaited: DEFAULT,
+                    waiter_is_current: true,
+                }],
                 frame: Some(frame),
                 before: OpNumber(1207),
                 verified: true,
@@ -141,6 +147,20 @@ impl Case {
     pub(super) fn name_block(&mut self, block: BlockId, name: &str) {
         let name = self.string(name);
         self.event(EventKind::Name { subject: Subject::Block(block), name, by_user: false });
+    }
+
+    /// Takes the names of a block away and gives it one.
+    pub(super) fn rename_block(&mut self, block: BlockId, name: &str) {
+        let text = self.string(name);
+        let mut named = false;
+        for event in &mut self.trace.events {
+            if let EventKind::Name { subject: Subject::Block(subject), name, .. } = &mut event.kind
+                && *subject == block
+            {
+                (*name, named) = (text, true);
+            }
+        }
+        assert!(named, "the block had a name");
     }
 
     pub(super) fn visible(&mut self, frame: FrameId, stream: StreamId, expression: &str) {

@@ -107,8 +107,8 @@ fn streams_that_share_a_name() {
     let finding = case.finding();
     finding.ordered_up_to = None;
     let waiter_is_current = false;
-    finding.fix.as_mut().unwrap().action =
-        FixAction::WaitStream { waiter: SIDE, awaited: other, waiter_is_current };
+    finding.fix.as_mut().unwrap().actions =
+        vec![FixAction::WaitStream { waiter: SIDE, awaited: other, waiter_is_current }];
     assert_snapshot!(full(&case));
 }
 

@@ -1,0 +1,81 @@
+//! Why a finding matters, in a line or two, where the headline does not say it.
+
+use crate::labels::{free_mark, old_memory, second_mark};
+use crate::names::Names;
+use streamsan_check::{Actor, Finding, Rule};
+use streamsan_trace::{AccessMode, CaptureKind, Trace};
+
+/// The statement, if there is one for the rule.
+pub(crate) fn why(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String> {
+    let first = finding.first.as_ref();
+    Some(match finding.rule {
+        Rule::Ss201 => {
+            let owner = names.stream(finding.memory?.owner?);
+            let second = names.actor(finding.second.actor);
+            format!(
+                "{owner} was ordered after (1) when it got the block, but {second} did not wait for {owner}: {}",
+                consequence(finding)?
+            )
+        }
+        Rule::Ss202 | Rule::Ss203 => handed_out(finding, trace, names)?,
+        Rule::Ss204 => format!(
+            "what is freed may belong to another owner by now; keep {} alive until after {}",
+            old_memory(finding, names),
+            second_mark(finding)?
+        ),
+        Rule::Ss301 => {
+            "the call at (1) returns before its data has arrived; without a wait the host may see old bytes"
+                .to_owned()
+        }
+        Rule::Ss302 => {
+            let consequence = match first?.access {
+                Some(AccessMode::Read) => "(1) may read the host's new bytes instead of the old ones",
+                Some(AccessMode::Write) => "(1) may write over the host's new bytes",
+                _ => "(1) may see or write over the host's new bytes",
+            };
+            format!("the call at (1) returns before its work is done; without a wait {consequence}")
+        }
+        Rule::Ss303 => {
+            "the call at (1) returns before its work is done; without a wait the memory may be gone by then"
+                .to_owned()
+        }
+        Rule::Ss401 => {
+            "CUDA treats an event without a record as finished, so nothing is waited for".to_owned()
+        }
+        Rule::Ss403 => {
+            "a stream is ordered after itself anyway; was another stream meant?\nwithin `with torch.cuda.stream(s)`, `torch.cuda.current_stream()` is `s`".to_owned()
+        }
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss901 | Rule::Ss902 => return None,
+    })
+}
+
+fn handed_out(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String> {
+    let Actor::Stream(user) = finding.first?.actor else { return None };
+    let allocator = if trace.header.capture == CaptureKind::Sim { "the allocator" } else { "torch" };
+    let owner = names.stream(finding.old_memory?.owner?);
+    let user = names.stream(user);
+    let then = match finding.rule {
+        Rule::Ss203 => format!("another run may hand this one out while {user} uses it"),
+        _ => consequence(finding)?,
+    };
+    Some(format!(
+        "{allocator} gives a freed block back to its owner stream, {owner}, at once: {then}\nonly `record_stream`, or a wait of {owner} for {user} before {}, holds it back",
+        free_mark(finding)
+    ))
+}
+
+/// What may happen to the data of the new owner or of the old one.
+fn consequence(finding: &Finding) -> Option<String> {
+    let (first, second) = (finding.first?.access, finding.second.access);
+    let mark = second_mark(finding)?;
+    Some(match (first, second) {
+        (Some(AccessMode::Read), _) => format!("(1) may read what {mark} writes"),
+        (Some(AccessMode::Write | AccessMode::Update), Some(AccessMode::Read)) => {
+            format!("{mark} may read what (1) writes")
+        }
+        (Some(AccessMode::Write | AccessMode::Update), Some(AccessMode::Write | AccessMode::Update)) => {
+            format!("(1) may overwrite what {mark} writes")
+        }
+        _ => format!("(1) and {mark} may spoil each other's data"),
+    })
+}
