@@ -10,12 +10,12 @@ SEED ?= 1
 
 demo: install
 	@echo; echo "== a stream program of six lines, no torch needed"; echo
-	$(BIN)/streamsan demo
+	@$(BIN)/streamsan demo
 	@$(MAKE) --no-print-directory torch
 	@echo; echo "== PyTorch on the virtual device: examples/loader_compute/bad.py"; echo
-	$(BIN)/streamsan run --device virtual --force -o $(VENV)/bad.sstrace examples/loader_compute/bad.py; test $$? -eq 66
+	@$(BIN)/streamsan run --device virtual --force -o $(VENV)/bad.sstrace examples/loader_compute/bad.py; test $$? -eq 66
 	@echo; echo "== the same, fixed: examples/loader_compute/fixed.py"; echo
-	$(BIN)/streamsan run --device virtual --force -o $(VENV)/fixed.sstrace examples/loader_compute/fixed.py
+	@$(BIN)/streamsan run --device virtual --force -o $(VENV)/fixed.sstrace examples/loader_compute/fixed.py
 
 test: lint rust-tests python-tests
 

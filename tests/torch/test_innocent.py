@@ -2,8 +2,8 @@
 
 Each script computes both and compares them. Its head says what it needs:
 
-    #@ gpus: 2                         two devices
-    #@ packages: timm, transformers    packages; without them the test is skipped
+    # @ gpus: 2                         two devices
+    # @ packages: timm, transformers    packages; without them the test is skipped
 """
 
 import importlib.util
@@ -18,8 +18,8 @@ import pytest
 pytest.importorskip("torch")
 
 HERE = Path(__file__).resolve().parent / "innocent"
-DEVICES = re.compile(r"^#@ gpus: (\d+)$", re.MULTILINE)
-PACKAGES = re.compile(r"^#@ packages: (.+)$", re.MULTILINE)
+DEVICES = re.compile(r"^# ?@ gpus: (\d+)$", re.MULTILINE)
+PACKAGES = re.compile(r"^# ?@ packages: (.+)$", re.MULTILINE)
 SCRIPTS = sorted(HERE.glob("*.py"))
 assert SCRIPTS, "no scripts in innocent/"
 

@@ -81,7 +81,8 @@ def upload(result: torch.Tensor, device: int) -> torch.Tensor:
         real = torch.empty_strided(result.shape, strides, dtype=result.dtype, device=target)
     if result.numel() == 0:
         return real
-    if dense and not result.is_conj() and not result.is_neg():
+    # A tensor of forward differentiation that stands for zeros has no memory.
+    if dense and not (result.is_conj() or result.is_neg() or result._is_zerotensor()):
         _core.copy_bytes(real.data_ptr(), result.data_ptr(), result.nbytes)
     else:
         alias(real).copy_(result)
