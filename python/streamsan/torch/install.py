@@ -13,6 +13,7 @@ from streamsan import _core
 from streamsan._errors import CaptureError
 from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
+from streamsan.torch.engine import wait_at_exit
 from streamsan.torch.kernels import keep_to_plain_kernels
 from streamsan.torch.places import describe_place
 from streamsan.torch.printing import keep_mode_on
@@ -45,6 +46,7 @@ def install() -> None:
     register_callbacks()
     watch_streams()
     watch_backward()
+    wait_at_exit()
     watch_threads()
     keep_mode_on()
     enter_thread()
