@@ -16,7 +16,7 @@ use crate::report::Coverage;
 use crate::rules::Rule;
 use crate::rules::lifetime::FreedInUse;
 use crate::shadow::{Shadow, Space, Touch};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use streamsan_trace::{
     Access, AccessMode, BlockId, Event, EventKind, HostWaitHow, MemorySpace, Observer, OpNumber, SiteId,
     StreamId, Tables, ThreadId, WaitTarget,
@@ -43,6 +43,10 @@ pub(crate) struct Engine<'a> {
     freed_in_use: FreedInUse,
     /// Last wait of one stream for another: (waiter, awaited).
     pub(crate) last_wait: HashMap<(StreamId, StreamId), OpNumber>,
+    /// Last wait of a stream for any other, and for which.
+    pub(crate) last_wait_of: HashMap<StreamId, (OpNumber, StreamId)>,
+    /// Threads that have used a stream other than a default stream.
+    pub(crate) used_side_streams: HashSet<ThreadId>,
     /// Last wait of a stream that made no edge.
     pub(crate) last_idle_wait: HashMap<StreamId, OpNumber>,
     last_site: HashMap<ThreadId, SiteId>,
@@ -61,6 +65,8 @@ impl<'a> Engine<'a> {
             blocks: Blocks::default(),
             freed_in_use: FreedInUse::default(),
             last_wait: HashMap::new(),
+            last_wait_of: HashMap::new(),
+            used_side_streams: HashSet::new(),
             last_idle_wait: HashMap::new(),
             last_site: HashMap::new(),
             coverage: Coverage::default(),
@@ -86,6 +92,7 @@ impl<'a> Engine<'a> {
                     WaitOutcome::Edge { from, .. } => {
                         self.coverage.waits += 1;
                         self.last_wait.insert((stream, from), number);
+                        self.last_wait_of.insert(stream, (number, from));
                     }
                     WaitOutcome::SelfWait | WaitOutcome::Unrecorded => {
                         self.last_idle_wait.insert(stream, number);
@@ -103,6 +110,9 @@ impl<'a> Engine<'a> {
             }
             EventKind::Op { stream, .. } => {
                 self.coverage.operations += 1;
+                if !self.order.is_legacy_default(stream) {
+                    self.used_side_streams.insert(event.thread);
+                }
                 let epoch = self.order.operation(stream, number);
                 self.touch_all(epoch, Actor::Stream(stream), accesses, sink);
             }
@@ -139,6 +149,8 @@ impl<'a> Engine<'a> {
             EventKind::StreamDestroy { .. }
             | EventKind::FreeDone { .. }
             | EventKind::Escape { .. }
+            | EventKind::RecordStream { .. }
+            | EventKind::StreamObject { .. }
             | EventKind::Name { .. }
             | EventKind::Gap { .. } => {}
         }

@@ -147,9 +147,45 @@ pub enum Note {
         /// The event.
         event: EventId,
     },
-    /// The later operation is on host memory, seen through the operator that ran it.
+    /// SS404: `second`'s stream did wait for `first`'s, but before `first` was issued.
+    EarlyWait {
+        /// Number of that wait.
+        wait: OpNumber,
+        /// Its call stack.
+        site: SiteId,
+    },
+    /// SS402: between the two operations `second`'s stream waited for an event of a third stream.
+    WaitOnOther {
+        /// Number of that wait.
+        wait: OpNumber,
+        /// Its call stack.
+        site: SiteId,
+        /// The stream in which the event was recorded.
+        from: StreamId,
+    },
+    /// SS407: one of the operations ran on the default stream of a thread that never had another current
+    /// stream; the current stream is a thread's own.
+    OtherThread {
+        /// The operation.
+        number: OpNumber,
+    },
+    /// Where the first occurrence was.
     FirstOccurrence {
         /// Number of the first occurrence.
         number: OpNumber,
     },
+}
+
+impl Note {
+    /// The rule whose page explains this note, if it has one.
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            Self::WaitOnOther { .. } => Some(Rule::Ss402),
+            Self::EarlyWait { .. } => Some(Rule::Ss404),
+            Self::OtherThread { .. } => Some(Rule::Ss407),
+            Self::SelfWait { .. } => Some(Rule::Ss403),
+            Self::UnrecordedWait { .. } => Some(Rule::Ss401),
+            Self::OppositeWait { .. } | Self::FirstOccurrence { .. } => None,
+        }
+    }
 }

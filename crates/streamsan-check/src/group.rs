@@ -3,9 +3,10 @@
 use crate::edges::Line;
 use crate::engine::{Engine, Sink};
 use crate::finding::Actor;
-use crate::finding::{Finding, Fix, FixAction, Memory, Note, OrderedUpTo, Place};
+use crate::finding::{Finding, Fix, FixAction, Memory, OrderedUpTo, Place};
 use crate::fingerprint::fingerprint;
 use crate::hazard::Hazard;
+use crate::near_miss::near_misses;
 use crate::order::WaitOutcome;
 use crate::rules::Rule;
 use crate::rules::events::WaitLines;
@@ -40,7 +41,7 @@ pub(crate) fn key_of(finding: &Finding, trace: &Trace) -> Option<Key> {
     Some((finding.rule, line(first), line(second)))
 }
 
-fn site_of(trace: &Trace, number: OpNumber) -> SiteId {
+pub(crate) fn site_of(trace: &Trace, number: OpNumber) -> SiteId {
     trace.event(number).map_or(SiteId(0), |event| event.site)
 }
 
@@ -103,7 +104,7 @@ impl<'a> Grouper<'a> {
                 before,
                 verified: false,
             }),
-            notes: self.notes(hazard, engine),
+            notes: near_misses(self.trace, hazard, engine),
             fingerprint: fingerprint(hazard.rule, first.as_ref(), &second, &self.trace.tables),
         }
     }
@@ -138,28 +139,6 @@ impl<'a> Grouper<'a> {
             Some(EventKind::Op { label, .. }) => self.trace.tables.string(label).starts_with("aten::"),
             _ => false,
         }
-    }
-
-    /// Near misses: edges that are there and do not do what was needed.
-    fn notes(&self, hazard: &Hazard, engine: &Engine<'_>) -> Vec<Note> {
-        let mut notes = Vec::new();
-        let (Actor::Stream(first), Actor::Stream(second)) = (hazard.first_actor, hazard.second_actor) else {
-            return notes;
-        };
-        if let Some(&wait) = engine.last_wait.get(&(first, second)) {
-            notes.push(Note::OppositeWait { wait, site: site_of(self.trace, wait) });
-        }
-        if let Some(&wait) = engine.last_idle_wait.get(&second)
-            && wait > hazard.first
-            && let Some(Event { site, kind: EventKind::EventWait { event, .. }, .. }) =
-                self.trace.event(wait).copied()
-        {
-            notes.push(match engine.order.last_record(event) {
-                Some(_) => Note::SelfWait { wait, site, event },
-                None => Note::UnrecordedWait { wait, site, event },
-            });
-        }
-        notes
     }
 }
 

@@ -23,6 +23,7 @@ mod finding;
 mod fingerprint;
 mod group;
 mod hazard;
+mod near_miss;
 mod order;
 mod overlap;
 mod report;

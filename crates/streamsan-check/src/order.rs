@@ -94,6 +94,12 @@ impl HappensBefore {
         }
     }
 
+    /// Whether the stream is the legacy default stream of its device.
+    pub(crate) fn is_legacy_default(&self, stream: StreamId) -> bool {
+        let device = self.streams.get(&stream).and_then(|state| self.devices.get(&state.device));
+        device.is_some_and(|device| device.legacy_default == Some(stream))
+    }
+
     /// The stream of a chain; `None` for the host.
     pub(crate) fn stream(&self, chain: ChainId) -> Option<StreamId> {
         if chain == ChainId::HOST { None } else { self.stream_of_chain.get(chain.index()).copied() }

@@ -28,8 +28,14 @@ pub enum Rule {
     Ss303,
     /// A stream waits on an event that was never recorded.
     Ss401,
+    /// A wait on an event of a third stream stands where the hazard's streams are unordered.
+    Ss402,
     /// A stream waits on an event recorded in that same stream.
     Ss403,
+    /// A wait was issued before the operation that it was meant for.
+    Ss404,
+    /// An operation ran on the default stream of a thread that did not inherit the current stream.
+    Ss407,
     /// The trace does not hold everything that happened.
     Ss901,
     /// Operations whose accesses are not known.
@@ -96,7 +102,10 @@ const ROWS: &[Row] = rows! {
     Ss302 "SS302" "host-write-during-copy"      Error   Host;
     Ss303 "SS303" "host-free-during-copy"       Error   Host;
     Ss401 "SS401" "wait-on-unrecorded-event"    Warning Events;
+    Ss402 "SS402" "event-on-other-stream"       Note    Events;
     Ss403 "SS403" "self-wait"                   Warning Events;
+    Ss404 "SS404" "early-wait"                  Note    Events;
+    Ss407 "SS407" "lost-stream-context"         Note    Events;
     Ss901 "SS901" "incomplete-trace"            Note    Tool;
     Ss902 "SS902" "unknown-access"              Note    Tool;
 };

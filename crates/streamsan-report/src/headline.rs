@@ -52,7 +52,7 @@ pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>
         Rule::Ss303 => format!("{second} frees {memory} while {}", still_copied(finding, trace)),
         Rule::Ss401 => format!("{second} waits for an event that was never recorded"),
         Rule::Ss403 => format!("{second} waits for an event recorded in itself"),
-        Rule::Ss901 | Rule::Ss902 => finding.rule.name().to_owned(),
+        Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss901 | Rule::Ss902 => finding.rule.name().to_owned(),
     }
 }
 

@@ -70,6 +70,26 @@ fn near_miss(note: &Note, finding: &Finding, trace: &Trace, names: &Names<'_>) -
             let place = in_parentheses(trace, site);
             Some(format!("the wait at {wait}{place} does nothing: its event had not been recorded yet"))
         }
+        Note::EarlyWait { wait, site } => {
+            let first = names.actor(finding.first?.actor);
+            let place = in_parentheses(trace, site);
+            Some(format!(
+                "{second} waits for {first} at {wait}{place}, before (1) is issued: a wait covers only what is in the stream by then (SS404)"
+            ))
+        }
+        Note::WaitOnOther { wait, site, from } => {
+            let first = names.actor(finding.first?.actor);
+            let (place, from) = (in_parentheses(trace, site), names.stream(from));
+            Some(format!(
+                "{second} waits at {wait}{place} for an event recorded in {from}, not in {first} (SS402)"
+            ))
+        }
+        Note::OtherThread { number } => {
+            let mark = if finding.first.is_some_and(|first| first.number == number) { "(1)" } else { "(2)" };
+            Some(format!(
+                "{mark} runs in a thread of its own, on the default stream: a new thread does not inherit `torch.cuda.stream` (SS407)"
+            ))
+        }
         // Said together with the count.
         Note::FirstOccurrence { .. } => None,
     }

@@ -45,7 +45,7 @@ pub(crate) fn why(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option
         Rule::Ss403 => {
             "a stream is ordered after itself anyway; was another stream meant?\nwithin `with torch.cuda.stream(s)`, `torch.cuda.current_stream()` is `s`".to_owned()
         }
-        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss901 | Rule::Ss902 => return None,
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss901 | Rule::Ss902 => return None,
     })
 }
 
