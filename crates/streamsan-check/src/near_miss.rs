@@ -24,10 +24,6 @@ pub(crate) fn near_misses(trace: &Trace, hazard: &Hazard, engine: &Engine<'_>) -
     let idle = idle_wait(trace, hazard, engine, second);
     let other = wait_on_other(trace, hazard, engine, (first, second));
     let early = early_wait(trace, hazard, engine, (first, second));
-    let opposite = engine
-        .last_wait
-        .get(&(first, second))
-        .map(|&wait| Note::OppositeWait { wait, site: site_of(trace, wait) });
     let thread = other_thread(trace, hazard, engine, (first, second));
     [idle, other, early, opposite, thread].into_iter().flatten().collect()
 }
