@@ -95,6 +95,12 @@ impl Writer<'_> {
             EventKind::Escape { block, label } => {
                 format!("escape {} to {}", self.block(block), string(label))
             }
+            EventKind::RecordStream { block, stream } => {
+                format!("record-stream {} for {}", self.block(block), self.stream(stream))
+            }
+            EventKind::StreamObject { stream, object } => {
+                format!("stream-object {} object {object}", self.stream(stream))
+            }
             EventKind::Name { subject, name, by_user } => {
                 let subject = match subject {
                     Subject::Stream(stream) => format!("stream s{}", stream.0),

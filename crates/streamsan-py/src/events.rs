@@ -108,6 +108,16 @@ fn event_dict<'py>(py: Python<'py>, trace: &Trace, event: &Event) -> PyResult<Bo
             dict.set_item("label", tables.string(label))?;
             "escape"
         }
+        EventKind::RecordStream { block, stream } => {
+            dict.set_item("block", block.0)?;
+            dict.set_item("stream", stream.0)?;
+            "record_stream"
+        }
+        EventKind::StreamObject { stream, object } => {
+            dict.set_item("stream", stream.0)?;
+            dict.set_item("object", object)?;
+            "stream_object"
+        }
         EventKind::Name { subject, name, by_user } => {
             match subject {
                 Subject::Stream(stream) => dict.set_item("stream", stream.0)?,

@@ -130,6 +130,20 @@ pub enum EventKind {
         /// To what: `.numpy()`, `data_ptr()`, …
         label: LabelId,
     },
+    /// `record_stream` was called: the stream's work guards the block when it is freed.
+    RecordStream {
+        /// The block; 0 if the memory is not the caching allocator's, such as a CPU tensor's.
+        block: BlockId,
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The program made a stream object. Objects can share a stream: torch has 32 for each priority.
+    StreamObject {
+        /// The stream that the object stands for.
+        stream: StreamId,
+        /// Counts the objects of the process, from 1.
+        object: u32,
+    },
     /// A name for a stream or block.
     Name {
         /// What is named.

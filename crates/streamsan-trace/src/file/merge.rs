@@ -237,7 +237,9 @@ impl Merge<'_> {
                 EventKind::BlockSize { block: id, .. }
                 | EventKind::FreeRequest { block: id }
                 | EventKind::FreeDone { block: id } => block(id),
-                EventKind::FreeGuard { block: id, stream: on } => block(id) && stream(on),
+                EventKind::FreeGuard { block: id, stream: on }
+                | EventKind::RecordStream { block: id, stream: on } => block(id) && stream(on),
+                EventKind::StreamObject { stream: id, .. } => stream(id),
                 EventKind::HostAccess { label, .. } => string(label),
                 EventKind::Escape { block: id, label } => block(id) && string(label),
                 EventKind::Name { subject, name, .. } => {

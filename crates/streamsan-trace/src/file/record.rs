@@ -49,6 +49,8 @@ mod tag {
     pub const ESCAPE: u8 = 14;
     pub const NAME: u8 = 15;
     pub const GAP: u8 = 16;
+    pub const RECORD_STREAM: u8 = 17;
+    pub const STREAM_OBJECT: u8 = 18;
     /// An access of the event before.
     pub const ACCESS: u8 = 64;
     /// Where the allocation before lies.
@@ -148,6 +150,8 @@ pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Acce
             (tag::HOST_ACCESS, 0, 0, [0, label.0, 0, accesses.len() as u32])
         }
         EventKind::Escape { block, label } => (tag::ESCAPE, 0, 0, [block.0, label.0, 0, 0]),
+        EventKind::RecordStream { block, stream } => (tag::RECORD_STREAM, 0, 0, [block.0, stream.0, 0, 0]),
+        EventKind::StreamObject { stream, object } => (tag::STREAM_OBJECT, 0, 0, [stream.0, object, 0, 0]),
         EventKind::Name { subject, name, by_user } => {
             let (which, id) = match subject {
                 Subject::Stream(id) => (0, id.0),
@@ -170,7 +174,7 @@ pub(super) const fn followers(record: &Record) -> Option<usize> {
     match record.tag {
         tag::OP | tag::HOST_ACCESS => Some(record.words[3] as usize),
         tag::ALLOC => Some(1),
-        tag::STREAM_CREATE..=tag::GAP => Some(0),
+        tag::STREAM_CREATE..=tag::STREAM_OBJECT => Some(0),
         _ => None,
     }
 }
@@ -222,6 +226,10 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
             accesses: AccessRange { start: 0, count: fourth },
         },
         tag::ESCAPE => EventKind::Escape { block: BlockId(first), label: StringId(second) },
+        tag::RECORD_STREAM => {
+            EventKind::RecordStream { block: BlockId(first), stream: StreamId(second) }
+        }
+        tag::STREAM_OBJECT => EventKind::StreamObject { stream: StreamId(first), object: second },
         tag::NAME if record.half <= 1 => EventKind::Name {
             subject: match record.small {
                 0 => Subject::Stream(StreamId(first)),
