@@ -2,13 +2,14 @@
 
 Composite operators then come apart into operators that have host kernels.
 
-The program finds its settings of attention as it made them. It finds cuDNN off, as torch's own Python code
-passes that setting on.
+The program finds its settings of attention as it made them. It finds cuDNN and the fast path of transformer
+layers off, as torch's own Python code asks for these settings too.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
 
@@ -20,6 +21,12 @@ _SETTINGS = (
     ("_set_sdp_use_math", "_get_math_sdp_enabled", True),
 )
 
+# Operators that ask whether a library's kernel is to be used.
+QUESTIONS: Final[dict[str, Callable[..., bool]]] = {
+    "_use_cudnn_ctc_loss": lambda *_, **__: False,
+    "_use_miopen_ctc_loss": lambda *_, **__: False,
+}
+
 
 def keep_to_plain_kernels() -> None:
     """Turns the libraries off, and keeps what the program sets to itself."""
@@ -28,6 +35,7 @@ def keep_to_plain_kernels() -> None:
         if hasattr(native, setter) and hasattr(native, getter):
             _pretend(native, setter, getter, value)
     _keep_cudnn_off(native)
+    _keep_fast_path_off()
     native._jit_override_can_fuse_on_gpu(False)
 
 
@@ -56,3 +64,14 @@ def _keep_cudnn_off(native: Any) -> None:
     # The module holds the functions themselves.
     cudnn: Any = torch.backends.cudnn
     type(cudnn).enabled = torch.backends.ContextProp(native._get_cudnn_enabled, leave_off)
+
+
+def _keep_fast_path_off() -> None:
+    """Layers without gradients would work on nested tensors, which cannot be computed here."""
+    layers: Any = torch.backends.mha
+    layers.set_fastpath_enabled(False)
+
+    def leave_off(value: bool) -> None:
+        pass
+
+    layers.set_fastpath_enabled = leave_off
