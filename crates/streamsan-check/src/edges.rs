@@ -1,7 +1,8 @@
 //! Waits that a report proposes, to be imagined in a second pass.
 //!
 //! Code pasted before a line runs each time the line begins, before anything the line calls. A line begins
-//! when a thread's call stack holds it and the thread's previous event did not.
+//! when a thread's call stack holds it and the thread's previous event did not, or when the thread does a step
+//! of it again. The second is a guess where a line holds a loop of its own, such as a comprehension.
 
 use crate::finding::FixAction;
 use std::collections::BTreeMap;
@@ -62,6 +63,11 @@ impl Edges {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.actions.is_empty()
+    }
+
+    /// Whether the site's stack holds a line with proposals.
+    pub(crate) fn hold(&self, site: SiteId) -> bool {
+        self.lines.get(site.index()).is_some_and(|lines| !lines.is_empty())
     }
 
     /// What is to be done when a thread goes from one site to another.

@@ -14,9 +14,11 @@ use crate::hazard::{Hazard, order_rule};
 use crate::order::{HappensBefore, WaitOutcome};
 use crate::report::Coverage;
 use crate::rules::Rule;
+use crate::rules::events::{Call, Property};
 use crate::rules::lifetime::FreedInUse;
 use crate::shadow::{Shadow, Space, Touch};
 use std::collections::{HashMap, HashSet};
+use std::mem::Discriminant;
 use streamsan_trace::{
     Access, AccessMode, BlockId, Event, EventKind, HostWaitHow, MemorySpace, Observer, OpNumber, SiteId,
     StreamId, Tables, ThreadId, WaitTarget,
@@ -26,10 +28,18 @@ use streamsan_trace::{
 pub(crate) trait Sink {
     /// An unordered conflicting pair.
     fn hazard(&mut self, hazard: &Hazard, engine: &Engine<'_>);
-    /// A wait of a stream or of the host on an event, and what it did.
-    fn event_wait(&mut self, event: &Event, outcome: WaitOutcome);
+    /// A call whose effect is looked at line by line, and what it did.
+    fn call(&mut self, event: &Event, call: Call, property: Property);
     /// A pair whose overlap could not be decided.
     fn undecided(&mut self, second: OpNumber);
+}
+
+/// Where a thread is, for the proposals of `edges`.
+#[derive(Debug, Default)]
+struct Visit {
+    site: SiteId,
+    /// What the thread has done since it came to the lines that it is on.
+    steps: Vec<(SiteId, Discriminant<EventKind>)>,
 }
 
 /// State of a check after some events.
@@ -49,7 +59,9 @@ pub(crate) struct Engine<'a> {
     pub(crate) used_side_streams: HashSet<ThreadId>,
     /// Last wait of a stream that made no edge.
     pub(crate) last_idle_wait: HashMap<StreamId, OpNumber>,
-    last_site: HashMap<ThreadId, SiteId>,
+    visits: HashMap<ThreadId, Visit>,
+    /// Streams that an object of the program stands for.
+    stream_objects: HashSet<StreamId>,
     coverage: Coverage,
     found: Vec<Hazard>,
     undecided: bool,
@@ -68,7 +80,8 @@ impl<'a> Engine<'a> {
             last_wait_of: HashMap::new(),
             used_side_streams: HashSet::new(),
             last_idle_wait: HashMap::new(),
-            last_site: HashMap::new(),
+            visits: HashMap::new(),
+            stream_objects: HashSet::new(),
             coverage: Coverage::default(),
             found: Vec::new(),
             undecided: false,
@@ -98,7 +111,15 @@ impl<'a> Engine<'a> {
                         self.last_idle_wait.insert(stream, number);
                     }
                 }
-                sink.event_wait(event, outcome);
+                sink.call(event, Call::Wait, wait_property(outcome));
+            }
+            EventKind::RecordStream { block, stream } => {
+                sink.call(event, Call::RecordStream, self.record_stream_property(block, stream));
+            }
+            EventKind::StreamObject { stream, .. } => {
+                let shared = !self.stream_objects.insert(stream);
+                let property = if shared { Property::Always(Rule::Ss405) } else { Property::Fine };
+                sink.call(event, Call::StreamObject, property);
             }
             EventKind::HostWaitBegin { target } => self.order.begin_host_wait(event.thread, target),
             EventKind::HostWait { target, observer, how } => {
@@ -149,8 +170,6 @@ impl<'a> Engine<'a> {
             EventKind::StreamDestroy { .. }
             | EventKind::FreeDone { .. }
             | EventKind::Escape { .. }
-            | EventKind::RecordStream { .. }
-            | EventKind::StreamObject { .. }
             | EventKind::Name { .. }
             | EventKind::Gap { .. } => {}
         }
@@ -161,9 +180,18 @@ impl<'a> Engine<'a> {
         if event.site.0 == 0 {
             return;
         }
-        let previous = self.last_site.insert(event.thread, event.site).unwrap_or_default();
         let edges = self.edges;
-        for action in edges.entering(previous, event.site) {
+        let visit = self.visits.entry(event.thread).or_default();
+        let previous = std::mem::replace(&mut visit.site, event.site);
+        let step = (event.site, std::mem::discriminant(&event.kind));
+        // The same step of a line again: the line runs again, with nothing of this thread in between.
+        let again = edges.hold(event.site) && visit.steps.contains(&step);
+        let entering = edges.entering(if again { SiteId(0) } else { previous }, event.site);
+        if again || !edges.hold(previous) {
+            visit.steps.clear();
+        }
+        visit.steps.push(step);
+        for action in entering {
             match action {
                 FixAction::WaitStream { waiter, awaited, .. } => {
                     self.order.wait_for_stream(waiter, awaited, event.number);
@@ -180,11 +208,19 @@ impl<'a> Engine<'a> {
         if let WaitTarget::Event(awaited) = target
             && how == HostWaitHow::Synchronize
         {
-            let outcome = match self.order.last_record(awaited) {
-                Some(record) => WaitOutcome::Edge { from: record.stream, new: true },
-                None => WaitOutcome::Unrecorded,
-            };
-            sink.event_wait(event, outcome);
+            let recorded = self.order.last_record(awaited).is_some();
+            let property = if recorded { Property::Fine } else { Property::Has(Rule::Ss401) };
+            sink.call(event, Call::Wait, property);
+        }
+    }
+
+    /// `record_stream` is skipped for the stream that owns the block, and for memory that is not torch's.
+    fn record_stream_property(&self, block: BlockId, stream: StreamId) -> Property {
+        match self.blocks.get(block) {
+            None => Property::Always(Rule::Ss406),
+            Some(block) if !matches!(block.space, MemorySpace::Cached(_)) => Property::Always(Rule::Ss406),
+            Some(block) if block.owner == stream => Property::Has(Rule::Ss406),
+            Some(_) => Property::Fine,
         }
     }
 
@@ -371,5 +407,13 @@ impl<'a> Engine<'a> {
     /// Who a chain is.
     pub(crate) fn actor_of(&self, chain: ChainId) -> Actor {
         self.order.stream(chain).map_or(Actor::Host, Actor::Stream)
+    }
+}
+
+fn wait_property(outcome: WaitOutcome) -> Property {
+    match outcome {
+        WaitOutcome::Unrecorded => Property::Has(Rule::Ss401),
+        WaitOutcome::SelfWait => Property::Has(Rule::Ss403),
+        WaitOutcome::Edge { .. } => Property::Fine,
     }
 }

@@ -7,9 +7,8 @@ use crate::finding::{Finding, Fix, FixAction, Memory, OrderedUpTo, Place};
 use crate::fingerprint::fingerprint;
 use crate::hazard::Hazard;
 use crate::near_miss::near_misses;
-use crate::order::WaitOutcome;
 use crate::rules::Rule;
-use crate::rules::events::WaitLines;
+use crate::rules::events::{Call, CallLines, Property};
 use std::collections::HashMap;
 use streamsan_trace::{AccessMode, BlockId, Event, EventKind, OpNumber, SiteId, Trace};
 
@@ -50,7 +49,7 @@ pub(crate) struct Grouper<'a> {
     trace: &'a Trace,
     index: HashMap<Key, usize>,
     findings: Vec<Finding>,
-    pub(crate) waits: WaitLines,
+    pub(crate) calls: CallLines,
     pub(crate) undecided: Vec<OpNumber>,
 }
 
@@ -60,7 +59,7 @@ impl<'a> Grouper<'a> {
             trace,
             index: HashMap::new(),
             findings: Vec::new(),
-            waits: WaitLines::default(),
+            calls: CallLines::default(),
             undecided: Vec::new(),
         }
     }
@@ -68,7 +67,7 @@ impl<'a> Grouper<'a> {
     /// All findings by level, then by place.
     pub(crate) fn finish(self) -> Vec<Finding> {
         let mut findings = self.findings;
-        findings.extend(self.waits.findings(self.trace));
+        findings.extend(self.calls.findings(self.trace));
         findings.sort_by_key(|finding| {
             (
                 finding.rule.level(),
@@ -164,8 +163,8 @@ impl Sink for Grouper<'_> {
         self.findings.push(finding);
     }
 
-    fn event_wait(&mut self, event: &Event, outcome: WaitOutcome) {
-        self.waits.note(event, outcome, &self.trace.tables);
+    fn call(&mut self, event: &Event, call: Call, property: Property) {
+        self.calls.note(event, call, property, &self.trace.tables);
     }
 
     fn undecided(&mut self, second: OpNumber) {

@@ -39,7 +39,7 @@ pub use rules::{Family, Level, Rule};
 use edges::Edges;
 use engine::{Engine, Sink};
 use group::Grouper;
-use order::WaitOutcome;
+use rules::events::{Call, Property};
 use std::collections::BTreeMap;
 use streamsan_trace::{Event, EventKind, GapReason, OpNumber, StringId, Trace};
 
@@ -80,7 +80,7 @@ pub fn hazards(trace: &Trace) -> Vec<Hazard> {
         fn hazard(&mut self, hazard: &Hazard, _: &Engine<'_>) {
             self.0.push(*hazard);
         }
-        fn event_wait(&mut self, _: &Event, _: WaitOutcome) {}
+        fn call(&mut self, _: &Event, _: Call, _: Property) {}
         fn undecided(&mut self, _: OpNumber) {}
     }
     let none = Edges::default();

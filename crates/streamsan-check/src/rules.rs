@@ -34,6 +34,10 @@ pub enum Rule {
     Ss403,
     /// A wait was issued before the operation that it was meant for.
     Ss404,
+    /// Two stream objects in use stand for one stream.
+    Ss405,
+    /// `record_stream` without effect.
+    Ss406,
     /// An operation ran on the default stream of a thread that did not inherit the current stream.
     Ss407,
     /// The trace does not hold everything that happened.
@@ -105,6 +109,8 @@ const ROWS: &[Row] = rows! {
     Ss402 "SS402" "event-on-other-stream"       Note    Events;
     Ss403 "SS403" "self-wait"                   Warning Events;
     Ss404 "SS404" "early-wait"                  Note    Events;
+    Ss405 "SS405" "aliased-streams"             Warning Events;
+    Ss406 "SS406" "record-stream-no-effect"     Warning Events;
     Ss407 "SS407" "lost-stream-context"         Note    Events;
     Ss901 "SS901" "incomplete-trace"            Note    Tool;
     Ss902 "SS902" "unknown-access"              Note    Tool;

@@ -5,8 +5,8 @@ use crate::engine::{Engine, Sink};
 use crate::finding::FixAction;
 use crate::group::{Key, key, key_of};
 use crate::hazard::Hazard;
-use crate::order::WaitOutcome;
 use crate::rules::Rule;
+use crate::rules::events::{Call, Property};
 use crate::{Finding, walk};
 use std::collections::HashSet;
 use streamsan_trace::{Event, OpNumber, SiteId, Trace};
@@ -20,7 +20,7 @@ impl Sink for Remaining<'_> {
     fn hazard(&mut self, hazard: &Hazard, _: &Engine<'_>) {
         self.keys.insert(key(hazard, self.trace));
     }
-    fn event_wait(&mut self, _: &Event, _: WaitOutcome) {}
+    fn call(&mut self, _: &Event, _: Call, _: Property) {}
     fn undecided(&mut self, _: OpNumber) {}
 }
 

@@ -2,7 +2,7 @@
 
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Place, Rule};
-use streamsan_trace::{AccessMode, EventKind, OpKind, Trace};
+use streamsan_trace::{AccessMode, BlockId, EventKind, OpKind, Trace};
 
 /// One terse line: what is wrong, on what, between whom.
 pub(crate) fn headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
@@ -52,8 +52,22 @@ pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>
         Rule::Ss303 => format!("{second} frees {memory} while {}", still_copied(finding, trace)),
         Rule::Ss401 => format!("{second} waits for an event that was never recorded"),
         Rule::Ss403 => format!("{second} waits for an event recorded in itself"),
+        Rule::Ss405 => format!(
+            "this stream object and an earlier one stand for the same stream, {}",
+            names.actor(finding.second.actor)
+        ),
+        Rule::Ss406 if on_host_memory(finding, trace) => {
+            "`record_stream` on a tensor that is not in device memory".to_owned()
+        }
+        Rule::Ss406 => format!("`record_stream` without effect: {second} owns the memory itself"),
         Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss901 | Rule::Ss902 => finding.rule.name().to_owned(),
     }
+}
+
+/// SS406: whether the memory is not that of the caching allocator.
+pub(crate) fn on_host_memory(finding: &Finding, trace: &Trace) -> bool {
+    let kind = trace.event(finding.second.number).map(|event| event.kind);
+    matches!(kind, Some(EventKind::RecordStream { block: BlockId(0), .. }))
 }
 
 fn between(finding: &Finding, names: &Names<'_>) -> String {

@@ -65,6 +65,8 @@ pub(crate) fn second_label(finding: &Finding, trace: &Trace, names: &Names<'_>) 
     let mark = second_mark(finding).map_or_else(String::new, |mark| format!("{mark} "));
     match finding.rule {
         Rule::Ss401 => format!("this wait does nothing ({})", second.number),
+        Rule::Ss405 => format!("this object shares its stream ({})", second.number),
+        Rule::Ss406 => format!("this call does nothing ({})", second.number),
         Rule::Ss403 => format!("this wait orders nothing new ({})", second.number),
         Rule::Ss203 => {
             let (new, detail) = (new_memory(finding, names), detail(second, trace));

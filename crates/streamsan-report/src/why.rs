@@ -1,5 +1,6 @@
 //! Why a finding matters, in a line or two, where the headline does not say it.
 
+use crate::headline::on_host_memory;
 use crate::labels::{free_mark, old_memory, second_mark};
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Rule};
@@ -41,6 +42,15 @@ pub(crate) fn why(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option
         }
         Rule::Ss401 => {
             "CUDA treats an event without a record as finished, so nothing is waited for".to_owned()
+        }
+        Rule::Ss405 => {
+            "torch has 32 streams for each priority and hands them out in turn; work of objects that share one runs in order, so overlap is lost and a missing wait does not show".to_owned()
+        }
+        Rule::Ss406 if on_host_memory(finding, trace) => {
+            "torch raises NotImplementedError for it; page-locked memory that a copy uses needs a host wait before it is touched".to_owned()
+        }
+        Rule::Ss406 => {
+            "a freed block goes back to the stream that owns it anyway; was the stream that reads the tensor meant?".to_owned()
         }
         Rule::Ss403 => {
             "a stream is ordered after itself anyway; was another stream meant?\nwithin `with torch.cuda.stream(s)`, `torch.cuda.current_stream()` is `s`".to_owned()

@@ -243,11 +243,13 @@ impl Builder {
             }
             Action::Synchronize { target } => host_wait(*target, HostWaitHow::Synchronize),
             Action::Query { target, ready: true } => host_wait(*target, HostWaitHow::Query),
-            // To say that a stream uses a block is no CUDA call: nothing is seen before the free.
-            Action::Query { ready: false, .. }
-            | Action::RecordStream { .. }
-            | Action::Allocate { .. }
-            | Action::Free { .. } => return None,
+            // No CUDA call: torch's allocator makes a note, and the torch layer sees it.
+            Action::RecordStream { buffer, stream } => {
+                EventKind::RecordStream { block: block_id(*buffer), stream: stream_id(*stream) }
+            }
+            Action::Query { ready: false, .. } | Action::Allocate { .. } | Action::Free { .. } => {
+                return None;
+            }
         })
     }
 

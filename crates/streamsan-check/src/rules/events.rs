@@ -1,61 +1,79 @@
-//! SS401 and SS403: waits that order nothing.
+//! SS401, SS403, SS405, SS406: lines about streams and events that do not do what they say.
 //!
-//! A wait on an event that was never recorded does nothing (CUDA and torch both say so), and a wait on an
-//! event recorded in the waiting stream itself adds nothing to stream order. Both may be right now and then
-//! (the first turn of a loop, a helper called with one stream), so a line is reported only if every
-//! execution of it had the property.
+//! A wait on an event that was never recorded does nothing (CUDA and torch both say so), a wait on an event
+//! recorded in the waiting stream itself adds nothing to stream order, and `record_stream` with the stream
+//! that owns the block is skipped by the allocator. Each may be right now and then (the first turn of a loop, a
+//! helper called with one stream), so a line is reported only if every execution of it had the property.
+//! Two exceptions: a CPU tensor has no block, so `record_stream` on it is always wrong; and a stream object
+//! that shares its stream with another one in use is reported once it happens.
 
 use crate::edges::Line;
 use crate::finding::{Actor, Finding, Place};
 use crate::fingerprint::fingerprint;
-use crate::order::WaitOutcome;
 use crate::rules::Rule;
 use std::collections::BTreeMap;
 use streamsan_trace::{Event, EventKind, FrameOrigin, SiteId, StringId, Tables, Trace};
 
+/// What sort of call a line makes; executions are counted among calls of one sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Call {
+    Wait,
+    RecordStream,
+    StreamObject,
+}
+
+/// What was found out about one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Property {
+    /// It did something.
+    Fine,
+    /// It had the property of this rule.
+    Has(Rule),
+    /// It had it, and one such call is enough.
+    Always(Rule),
+}
+
 #[derive(Debug, Default)]
 struct Counts {
     total: u64,
-    unrecorded: u64,
-    own: u64,
-    first: Option<Event>,
+    /// Per rule: how often, whether once is enough, and the first time.
+    had: BTreeMap<Rule, (u64, bool, Option<Event>)>,
 }
 
-/// What the waits of each line did.
+/// What the calls of each line did.
 #[derive(Debug, Default)]
-pub(crate) struct WaitLines {
-    lines: BTreeMap<Line, Counts>,
+pub(crate) struct CallLines {
+    lines: BTreeMap<(Call, Line), Counts>,
 }
 
-impl WaitLines {
-    pub(crate) fn note(&mut self, event: &Event, outcome: WaitOutcome, tables: &Tables) {
-        // A wait made inside a library, such as autograd's, is not the user's line to change.
+impl CallLines {
+    pub(crate) fn note(&mut self, event: &Event, call: Call, property: Property, tables: &Tables) {
+        // A call made inside a library, such as autograd's, is not the user's line to change.
         let user = tables.user_frame(event.site).is_some_and(|(_, frame)| frame.origin == FrameOrigin::User);
         if !user {
             return;
         }
-        let counts = self.lines.entry(Line::of(event.site, tables)).or_default();
+        let counts = self.lines.entry((call, Line::of(event.site, tables))).or_default();
         counts.total += 1;
-        counts.first.get_or_insert(*event);
-        match outcome {
-            WaitOutcome::Unrecorded => counts.unrecorded += 1,
-            WaitOutcome::SelfWait => counts.own += 1,
-            WaitOutcome::Edge { .. } => {}
-        }
+        let (rule, always) = match property {
+            Property::Fine => return,
+            Property::Has(rule) => (rule, false),
+            Property::Always(rule) => (rule, true),
+        };
+        let had = counts.had.entry(rule).or_default();
+        had.0 += 1;
+        had.1 |= always;
+        had.2.get_or_insert(*event);
     }
 
     pub(crate) fn findings(&self, trace: &Trace) -> Vec<Finding> {
         let mut findings = Vec::new();
         for counts in self.lines.values() {
-            let rule = if counts.unrecorded == counts.total {
-                Rule::Ss401
-            } else if counts.own == counts.total {
-                Rule::Ss403
-            } else {
-                continue;
-            };
-            let Some(event) = counts.first else { continue };
-            findings.push(finding(rule, &event, counts.total, trace));
+            for (&rule, &(count, always, first)) in &counts.had {
+                if let Some(event) = first.filter(|_| always || count == counts.total) {
+                    findings.push(finding(rule, &event, count, trace));
+                }
+            }
         }
         findings
     }
@@ -63,7 +81,9 @@ impl WaitLines {
 
 fn finding(rule: Rule, event: &Event, count: u64, trace: &Trace) -> Finding {
     let actor = match event.kind {
-        EventKind::EventWait { stream, .. } => Actor::Stream(stream),
+        EventKind::EventWait { stream, .. }
+        | EventKind::RecordStream { stream, .. }
+        | EventKind::StreamObject { stream, .. } => Actor::Stream(stream),
         _ => Actor::Host,
     };
     let second = Place {
