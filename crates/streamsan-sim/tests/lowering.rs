@@ -84,22 +84,25 @@ fn lifetimes_are_what_the_allocator_shows() {
         EventKind::Alloc { block, stream, space, address, size } => (block, stream, space, address, size),
         other => panic!("{other:?} is no allocation"),
     };
-    let (pinned, x, y) = (alloc(steps[0].1), alloc(steps[1].1), alloc(steps[7].1));
+    let (pinned, x, y) = (alloc(steps[0].1), alloc(steps[1].1), alloc(steps[10].1));
     assert_eq!((pinned.0, pinned.2, pinned.4), (BlockId(1), MemorySpace::Pinned, 64));
     let cached = MemorySpace::Cached(DeviceId(0));
     assert_eq!((x.0, x.1, x.2, x.4), (BlockId(2), StreamId(0), cached, 1000));
     assert_eq!((y.0, y.2, y.3, y.4), (BlockId(3), cached, x.3 + 512, 512));
     let block = BlockId(2);
     let expected = [
+        EventKind::RecordStream { block, stream: StreamId(2) },
+        EventKind::RecordStream { block, stream: StreamId(0) },
+        EventKind::RecordStream { block, stream: StreamId(1) },
         EventKind::FreeRequest { block },
-        // The owner stream needs no guard; record_stream itself is no event.
+        // The owner stream needs no guard.
         EventKind::FreeGuard { block, stream: StreamId(2) },
         EventKind::FreeGuard { block, stream: StreamId(1) },
         EventKind::FreeDone { block },
     ];
     let kinds: Vec<_> = steps.iter().map(|(_, kind)| *kind).collect();
-    assert_eq!(kinds[3..7], expected);
-    assert!(steps[3..6].iter().all(|(step, _)| *step == Some(5)) && steps[6].0 == Some(6));
+    assert_eq!(kinds[3..10], expected);
+    assert!(steps[6..9].iter().all(|(step, _)| *step == Some(5)) && steps[9].0 == Some(6));
     let copies: Vec<OpKind> = kinds
         .iter()
         .filter_map(|kind| match kind {
@@ -108,9 +111,9 @@ fn lifetimes_are_what_the_allocator_shows() {
         })
         .collect();
     assert_eq!(copies, [OpKind::CopyHostToDevice, OpKind::CopyDeviceToHost]);
-    let EventKind::HostAccess { accesses, .. } = kinds[9] else { panic!("{:?}", kinds[9]) };
+    let EventKind::HostAccess { accesses, .. } = kinds[12] else { panic!("{:?}", kinds[12]) };
     let access = trace.accesses(accesses)[0];
     assert_eq!((access.block, access.mode, access.length), (BlockId(1), AccessMode::Read, 8));
-    assert_eq!(kinds[10], EventKind::FreeRequest { block: BlockId(1) });
-    assert_eq!(kinds.len(), 11);
+    assert_eq!(kinds[13], EventKind::FreeRequest { block: BlockId(1) });
+    assert_eq!(kinds.len(), 14);
 }
