@@ -14,19 +14,21 @@ from streamsan.torch import generators
 from streamsan.torch.aliases import alias, upload
 from streamsan.torch.cells import CELLS
 from streamsan.torch.kernels import QUESTIONS
+from streamsan.torch.norms import NORMS
 from streamsan.torch.plans import Operator
 
 _UNKNOWN_OPERATOR: Final = 3
 _HOST: Final = torch.device("cpu")
 _Tensor: Final = torch.Tensor
+# Operators that torch has no host kernel for.
+_OWN: Final[dict[str, Callable[..., Any]]] = {**CELLS, **NORMS, **QUESTIONS}
 
 
 def compute(
     operator: Operator, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
 ) -> Any:
     """Runs the operator on the host; its new results are made by the device's allocator."""
-    own = CELLS.get(operator.name) or QUESTIONS.get(operator.name)
-    run: Callable[..., Any] = own or functools.partial(_run, func)
+    run: Callable[..., Any] = _OWN.get(operator.name) or functools.partial(_run, func)
     host_args = [_to_host(value) for value in args]
     host_kwargs = {name: _to_host(value) for name, value in kwargs.items()} if kwargs else kwargs
     if host_kwargs:
