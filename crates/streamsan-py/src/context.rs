@@ -9,7 +9,8 @@ use streamsan_record::table::RawAccess;
 use streamsan_trace::{AccessMode, OpKind};
 
 use crate::stack::{Frames, Stack, intern_site};
-use crate::table::{intern_text, table};
+use crate::table::{has_page_locked, intern_text, table};
+use crate::tensor::access;
 
 /// One call of the autograd engine by user code.
 pub struct BackwardCall {
@@ -121,6 +122,18 @@ pub fn capture(py: Python<'_>) -> Stack {
     whole_stack(py).intern()
 }
 
+/// The same, and whether the innermost frame is the user's.
+pub fn capture_with_caller(py: Python<'_>) -> (Stack, bool) {
+    let frames = whole_stack(py);
+    (frames.intern(), frames.by_user)
+}
+
+/// Called by the recorder before what has no context.
+pub unsafe extern "C" fn locate() {
+    // A panic must not unwind into the runtime's caller; its message has been printed.
+    drop(std::panic::catch_unwind(|| Python::try_attach(|py| locate_callback(py))));
+}
+
 fn apply(context: Context) {
     CURRENT.set(context);
     if let Some(table) = table() {
@@ -174,14 +187,16 @@ pub fn clear_context() {
     leave();
 }
 
-/// Names a stream made here after the variable that it is assigned to, if it is.
+/// Names a stream made here after the variable that it is assigned to. False if it is not assigned.
 #[pyfunction]
-pub fn name_stream_here(py: Python<'_>, stream: u64, device: u32) {
+pub fn name_stream_here(py: Python<'_>, stream: u64, device: u32) -> bool {
     let name = capture(py).value_name;
-    if let (Some(table), true) = (table(), name != 0) {
-        // SAFETY: the table's functions may be called from any thread.
-        unsafe { (table.name_stream)(stream, device, name, 0) }
-    }
+    let (Some(table), true) = (table(), name != 0) else {
+        return false;
+    };
+    // SAFETY: the table's functions may be called from any thread.
+    unsafe { (table.name_stream)(stream, device, name, 0) }
+    true
 }
 
 /// Records a kernel without accesses, with the context of `mark`.
@@ -193,9 +208,23 @@ pub fn record_launch(stream: u64, device: u32) {
     }
 }
 
+/// Records that the host itself reads (or writes) the bytes of a tensor, with the context of `mark`.
+#[pyfunction]
+pub fn record_host_access(tensor: &Bound<'_, PyAny>, writes: bool) -> PyResult<()> {
+    let Some(table) = table().filter(|_| has_page_locked()) else {
+        return Ok(());
+    };
+    let mode = if writes { AccessMode::Write } else { AccessMode::Read };
+    if let Some(access) = access(tensor, mode as u32, 0)? {
+        // SAFETY: one access is given and lives through the call.
+        unsafe { (table.host_access)(&raw const access, 1) }
+    }
+    Ok(())
+}
+
 /// Records that the host itself reads (or writes) `length` bytes, with the context of `mark`.
 #[pyfunction]
-pub fn record_host_access(address: u64, length: u64, writes: bool) {
+pub fn record_host_bytes(address: u64, length: u64, writes: bool) {
     let mode = if writes { AccessMode::Write } else { AccessMode::Read };
     let access = RawAccess { address, length, shape: 0, mode: mode as u32, argument: 0, reserved: 0 };
     if let Some(table) = table() {

@@ -12,6 +12,7 @@ mod context;
 mod errors;
 mod events;
 mod frames;
+mod host_memory;
 mod operation;
 mod plan;
 mod settings;
@@ -33,17 +34,21 @@ mod _core {
     #[pymodule_export]
     use crate::cli::main;
     #[pymodule_export]
-    use crate::context::{clear_context, mark, name_stream_here, record_host_access, record_launch};
+    use crate::context::{
+        clear_context, mark, name_stream_here, record_host_access, record_host_bytes, record_launch,
+    };
     #[pymodule_export]
     use crate::events::read_events;
+    #[pymodule_export]
+    use crate::host_memory::{escape, record_stream};
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]
     use crate::settings::configure;
     #[pymodule_export]
     use crate::table::{
-        attach, close, gap, intern, name_block, name_stream, operations_recorded, recording, set_header_text,
-        unrecorded_wait, visible_stream,
+        attach, close, gap, has_page_locked, host_block, intern, name_block, name_stream,
+        operations_recorded, recording, set_header_text, stream_object, unrecorded_wait, visible_stream,
     };
     #[pymodule_export]
     use crate::thread::ThreadRecorder;

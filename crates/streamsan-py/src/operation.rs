@@ -6,9 +6,9 @@ use streamsan_record::table::RawAccess;
 use streamsan_trace::{AccessMode, GapReason};
 
 use crate::plan::{METADATA, Plan};
-use crate::table::table;
+use crate::table::{has_page_locked, table};
 use crate::tensor::{access, address, device_index, for_each_tensor, tell_size};
-use crate::torch_functions::current_raw_stream;
+use crate::torch_functions::{current_raw_stream, storage_bytes};
 
 /// What the recorder says of memory that is page-locked.
 const PAGE_LOCKED: u32 = 2;
@@ -91,18 +91,18 @@ pub fn note_sizes(out: &Bound<'_, PyAny>) -> PyResult<()> {
     for_each_tensor(out, &mut |tensor| if device_index(tensor)? >= 0 { tell_size(tensor) } else { Ok(()) })
 }
 
-/// The accesses that an operator on the host is about to make to page-locked memory.
+/// The accesses that the host is about to make to page-locked memory for an operator: its arguments on the host.
 pub fn page_locked_accesses(
     plan: &Plan,
     args: &Bound<'_, PyTuple>,
     kwargs: &Bound<'_, PyDict>,
 ) -> PyResult<Vec<RawAccess>> {
     let mut accesses = Vec::new();
-    let Some(table) = table() else {
+    let Some(table) = table().filter(|_| has_page_locked()) else {
         return Ok(accesses);
     };
     plan.for_each_input(args, kwargs, &mut |input, tensor| {
-        if input.mode == METADATA {
+        if input.mode == METADATA || device_index(tensor)? >= 0 {
             return Ok(());
         }
         // Tensors without an address (meta, sparse, fake) are not page-locked.
@@ -118,15 +118,20 @@ pub fn page_locked_accesses(
     Ok(accesses)
 }
 
-/// Names the blocks of the tensors of a result.
-pub fn name_blocks(out: &Bound<'_, PyAny>, name: u32) -> PyResult<()> {
+/// Announces page-locked memory that torch's allocator handed out for a result, with a name unless it is 0.
+pub fn announce_page_locked(out: &Bound<'_, PyAny>, name: u32) -> PyResult<()> {
     let Some(table) = table() else {
         return Ok(());
     };
     for_each_tensor(out, &mut |tensor| {
-        let address = address(tensor)?;
+        let (address, size) = storage_bytes(tensor)?;
         // SAFETY: the table's functions may be called from any thread, with any address.
-        unsafe { (table.name_block)(address, name, 0) }
+        unsafe {
+            (table.host_block)(address, size);
+            if name != 0 {
+                (table.name_block)(address, name, 0);
+            }
+        }
         Ok(())
     })
 }

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::table::intern_text;
+use crate::table::{has_page_locked, intern_text};
 use crate::tensor::{device_index, for_each_tensor};
 
 /// Mode of an argument whose bytes are not touched.
@@ -13,6 +13,9 @@ pub const METADATA: u32 = u32::MAX;
 /// Routes of operators that touch no bytes and allocate nothing themselves: views, and those that run as
 /// the other operators they call.
 const ROUTES_WITHOUT_RECORD: [u32; 2] = [0, 5];
+const VIEW: u32 = 0;
+/// The route of operators that are computed on host tensors: no runtime call shows what they read on the host.
+const COMPUTE: u32 = 3;
 
 /// One argument that may hold tensors.
 pub struct Input {
@@ -39,6 +42,8 @@ pub struct Plan {
     /// For each result, whether it is new memory that the operator fills.
     pub fills: Vec<bool>,
     page_locks: bool,
+    /// Whether the operator may give a tensor other memory.
+    may_move: bool,
 }
 
 #[pymethods]
@@ -66,7 +71,8 @@ impl Plan {
             })
             .collect::<PyResult<_>>()?;
         let page_locks = matches!(label, "aten::_pin_memory" | "aten::pin_memory");
-        Ok(Self { label: intern_text(label), route, kind, inputs, fills, page_locks })
+        let may_move = matches!(label, "aten::resize_" | "aten::resize_as_");
+        Ok(Self { label: intern_text(label), route, kind, inputs, fills, page_locks, may_move })
     }
 }
 
@@ -74,6 +80,16 @@ impl Plan {
     /// Whether the operator is recorded itself.
     pub fn is_recorded(&self) -> bool {
         !ROUTES_WITHOUT_RECORD.contains(&self.route)
+    }
+
+    /// Whether the operator, run on the host, may touch bytes of its arguments.
+    pub fn touches_bytes(&self) -> bool {
+        self.route != VIEW
+    }
+
+    /// Whether the operator, run on a device, reads its arguments that lie in host memory itself.
+    pub fn reads_on_host(&self) -> bool {
+        self.route == COMPUTE
     }
 
     /// Calls `action` with each tensor of the arguments.
@@ -100,9 +116,12 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the operator, run on the host, makes page-locked memory.
+    /// Whether the operator, run on the host, makes page-locked memory, or may.
     pub fn page_locks(&self, kwargs: &Bound<'_, PyDict>) -> PyResult<bool> {
         if self.page_locks {
+            return Ok(true);
+        }
+        if self.may_move && has_page_locked() {
             return Ok(true);
         }
         if kwargs.is_empty() {

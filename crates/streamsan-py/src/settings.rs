@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 
 use pyo3::prelude::*;
 
+use crate::context::locate;
+use crate::table::table;
+
 /// Where code comes from, and who is asked about new places in it.
 pub struct Settings {
     /// Folders of the interpreter and of installed packages.
@@ -31,6 +34,10 @@ pub fn settings() -> Option<&'static Settings> {
 #[pyfunction]
 pub fn configure(library: Vec<String>, own: String, directory: PathBuf, place_hook: Py<PyAny>) {
     let _already_set = SETTINGS.set(Settings { library, own, directory, place_hook });
+    if let Some(table) = table() {
+        // SAFETY: the function may be called from any thread, at any time.
+        unsafe { (table.set_locator)(locate) }
+    }
 }
 
 /// Whose code a file is.

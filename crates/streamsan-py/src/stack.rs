@@ -120,6 +120,8 @@ pub struct Frames {
     pub ids: Vec<u32>,
     block_name: u32,
     value_name: u32,
+    /// Whether the innermost frame is the user's.
+    pub by_user: bool,
 }
 
 impl Frames {
@@ -158,6 +160,9 @@ impl Frames {
         for entry in known {
             if entry.owner == Owner::Streamsan {
                 continue;
+            }
+            if stack.ids.is_empty() {
+                stack.by_user = entry.owner == Owner::User;
             }
             if entry.owner == Owner::User && !named {
                 named = true;

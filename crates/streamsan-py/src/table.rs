@@ -124,6 +124,31 @@ pub fn unrecorded_wait(object: u64, stream: u64, device: u32) {
     }
 }
 
+/// Announces `size` bytes of page-locked memory that torch's allocator handed out.
+#[pyfunction]
+pub fn host_block(address: u64, size: u64) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.host_block)(address, size) }
+    }
+}
+
+/// Whether this process has page-locked memory.
+#[pyfunction]
+pub fn has_page_locked() -> bool {
+    // SAFETY: as above.
+    table().is_some_and(|table| unsafe { (table.has_page_locked)() } != 0)
+}
+
+/// Records that the program made its stream object number `object`, with the context of `mark`.
+#[pyfunction]
+pub fn stream_object(stream: u64, device: u32, object: u32) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.stream_object)(stream, device, object) }
+    }
+}
+
 /// Records that something could not be seen; `reason` is a `GapReason` as a number.
 #[pyfunction]
 pub fn gap(reason: u32, detail: &str) {

@@ -10,7 +10,7 @@ use streamsan_record::table::RawAccess;
 use streamsan_trace::Shape;
 
 use crate::table::table;
-use crate::torch_functions::is_tensor;
+use crate::torch_functions::{data_ptr, is_tensor, storage_bytes};
 
 /// Calls `action` for the tensor, or for each of a list or tuple of them.
 pub fn for_each_tensor<'py>(
@@ -42,7 +42,7 @@ pub fn device_index(tensor: &Bound<'_, PyAny>) -> PyResult<i32> {
 
 /// Address of the tensor's first element.
 pub fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
-    tensor.call_method0(intern!(tensor.py(), "data_ptr"))?.extract()
+    data_ptr(tensor)
 }
 
 /// The bytes of a tensor as an access; `None` if it has none.
@@ -110,11 +110,8 @@ pub fn tell_size(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     if with_unsized(|blocks| blocks.is_empty()) {
         return Ok(());
     }
-    let py = tensor.py();
-    let storage = tensor.call_method0(intern!(py, "untyped_storage"))?;
-    let start = address(&storage)?;
+    let (start, size) = storage_bytes(tensor)?;
     if with_unsized(|blocks| blocks.remove(&start)) {
-        let size: u64 = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
         if let Some(table) = table() {
             // SAFETY: the table's functions may be called from any thread.
             unsafe { (table.block_size)(start, size) }

@@ -80,7 +80,7 @@ impl ThreadRecorder {
         let device = plan.device(args, kwargs)?;
         let new_node = new_node(py)?;
         if device < 0 {
-            if plan.is_recorded() {
+            if plan.touches_bytes() {
                 record_host(py, plan, args, kwargs)?;
                 if plan.page_locks(kwargs)? {
                     context::enter(capture(py), 0, plan.label);
@@ -110,6 +110,9 @@ impl ThreadRecorder {
         if plan.is_recorded() {
             let forward_site = self.forward_site(py, call.as_deref())?;
             context::enter(stack, forward_site, plan.label);
+            if plan.reads_on_host() {
+                put_host_accesses(plan, args, kwargs)?;
+            }
         }
         Ok(device)
     }
@@ -135,14 +138,10 @@ impl ThreadRecorder {
         operation::note_sizes(out)
     }
 
-    /// Names the page-locked memory of a result, between `begin` and `leave`.
+    /// Announces the page-locked memory of a result and names it, between `begin` and `leave`.
     #[expect(clippy::unused_self, reason = "part of the same protocol")]
-    fn name_page_locked(&self, out: &Bound<'_, PyAny>) -> PyResult<()> {
-        let name = context::block_name();
-        if name == 0 {
-            return Ok(());
-        }
-        operation::name_blocks(out, name)
+    fn announce_page_locked(&self, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        operation::announce_page_locked(out, context::block_name())
     }
 
     /// After an operator, whether it failed or not.
@@ -204,5 +203,15 @@ fn record_host(
     // SAFETY: pointer and length are those of `accesses`.
     unsafe { (table.host_access)(accesses.as_ptr(), accesses.len()) }
     context::leave();
+    Ok(())
+}
+
+/// What the host reads of page-locked memory for an operator on a device, whose context is set: a number, an index.
+fn put_host_accesses(plan: &Plan, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
+    let accesses = operation::page_locked_accesses(plan, args, kwargs)?;
+    if let (Some(table), false) = (table(), accesses.is_empty()) {
+        // SAFETY: pointer and length are those of `accesses`.
+        unsafe { (table.host_access)(accesses.as_ptr(), accesses.len()) }
+    }
     Ok(())
 }

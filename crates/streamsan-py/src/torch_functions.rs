@@ -10,6 +10,9 @@ struct Functions {
     current_autograd_node: Py<PyAny>,
     sequence_number: Py<PyAny>,
     tensor_base: Py<PyType>,
+    data_ptr: Py<PyAny>,
+    untyped_storage: Py<PyAny>,
+    storage_data_ptr: Py<PyAny>,
 }
 
 static FUNCTIONS: PyOnceLock<Functions> = PyOnceLock::new();
@@ -17,11 +20,15 @@ static FUNCTIONS: PyOnceLock<Functions> = PyOnceLock::new();
 fn functions(py: Python<'_>) -> PyResult<&Functions> {
     FUNCTIONS.get_or_try_init(py, || {
         let native = py.import("torch")?.getattr("_C")?;
+        let tensor_base = native.getattr("TensorBase")?.cast_into::<PyType>()?;
         Ok(Functions {
             current_raw_stream: native.getattr("_cuda_getCurrentRawStream")?.unbind(),
             current_autograd_node: native.getattr("_current_autograd_node")?.unbind(),
             sequence_number: native.getattr("_autograd")?.getattr("_get_sequence_nr")?.unbind(),
-            tensor_base: native.getattr("TensorBase")?.cast_into::<PyType>()?.unbind(),
+            data_ptr: tensor_base.getattr("data_ptr")?.unbind(),
+            untyped_storage: tensor_base.getattr("untyped_storage")?.unbind(),
+            storage_data_ptr: native.getattr("StorageBase")?.getattr("data_ptr")?.unbind(),
+            tensor_base: tensor_base.unbind(),
         })
     })
 }
@@ -50,4 +57,18 @@ pub fn is_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let base = functions(object.py())?.tensor_base.as_ptr();
     // SAFETY: both are type objects, and the interpreter is attached.
     Ok(unsafe { pyo3::ffi::PyType_IsSubtype(pyo3::ffi::Py_TYPE(object.as_ptr()), base.cast()) } != 0)
+}
+
+/// Address of a tensor's first element. Not the method that the program calls: that one is watched.
+pub fn data_ptr(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
+    functions(tensor.py())?.data_ptr.bind(tensor.py()).call1((tensor,))?.extract()
+}
+
+/// Address and bytes of the storage of a tensor.
+pub fn storage_bytes(tensor: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
+    let py = tensor.py();
+    let functions = functions(py)?;
+    let storage = functions.untyped_storage.bind(py).call1((tensor,))?;
+    let start = functions.storage_data_ptr.bind(py).call1((&storage,))?.extract()?;
+    Ok((start, storage.call_method0(intern!(py, "nbytes"))?.extract()?))
 }

@@ -11,6 +11,8 @@ struct Block {
     size: u64,
     owner: StreamId,
     live: bool,
+    /// Whether it is torch's pinned allocator's.
+    page_locked: bool,
     /// Whether it got a guard when it was freed.
     guarded: bool,
 }
@@ -78,8 +80,47 @@ impl Blocks {
     /// The caching allocator handed out a block of a size not known yet.
     pub fn add_cached(&mut self, address: u64, owner: StreamId) -> BlockId {
         let id = self.next();
-        self.cached.insert(address, Block { id, size: 0, owner, live: true, guarded: false });
+        self.cached
+            .insert(address, Block { id, size: 0, owner, live: true, page_locked: false, guarded: false });
         id
+    }
+
+    /// torch's pinned allocator handed out these bytes, if they are page-locked: the block's id.
+    pub fn add_page_locked(&mut self, address: u64, size: u64) -> Option<BlockId> {
+        let (start, region) = self.region(address)?;
+        let inside = size <= region.size - (address - start);
+        if region.space != MemorySpace::Pinned || !inside || size == 0 {
+            return None;
+        }
+        let end = address.saturating_add(size);
+        let reaches_in = |start: u64, block: &Block| start.saturating_add(block.size) > address;
+        let before =
+            self.cached.range(..address).next_back().filter(|&(&start, block)| reaches_in(start, block));
+        let stale: Vec<u64> = before
+            .into_iter()
+            .chain(self.cached.range(address..end))
+            .filter(|(_, block)| block.page_locked)
+            .map(|(&start, _)| start)
+            .collect();
+        for start in stale {
+            self.cached.remove(&start);
+        }
+        let id = self.next();
+        let owner = StreamId(0);
+        self.cached.insert(address, Block { id, size, owner, live: true, page_locked: true, guarded: false });
+        Some(id)
+    }
+
+    /// Whether `address` is in page-locked memory.
+    pub fn is_page_locked(&self, address: u64) -> bool {
+        self.region(address).is_some_and(|(_, region)| region.space == MemorySpace::Pinned)
+    }
+
+    /// The caching allocator's block, live or freed, that holds `address`.
+    pub fn cached(&self, address: u64) -> Option<BlockId> {
+        let (_, block) = self.cached.range(..=address).next_back()?;
+        let (id, _) = self.resolve(address)?;
+        (!block.page_locked && block.id == id).then_some(id)
     }
 
     /// The caching allocator was given the block at `address` back.

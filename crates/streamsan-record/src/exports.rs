@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use streamsan_trace::file::record::{gap_reason, op_kind};
 use streamsan_trace::{
     Access, AccessMode, AccessRange, EventKind, Frame, FrameId, FrameOrigin, MemorySpace, Shape,
-    ShapeDimension, SiteId, StringId, Subject, VisibleStream,
+    ShapeDimension, SiteId, StreamId, StringId, Subject, VisibleStream,
 };
 
 use crate::Recorder;
@@ -37,6 +37,12 @@ static TABLE: RecorderTable = RecorderTable {
     device_of,
     memory_kind,
     set_header_text,
+    host_block,
+    escape,
+    record_stream,
+    stream_object,
+    has_page_locked,
+    set_locator,
     operations_recorded,
     close,
     reserved: [std::ptr::null::<c_void>(); 4],
@@ -193,6 +199,32 @@ unsafe extern "C" fn set_header_text(which: u32, text: *const u8, length: usize)
     with(|recorder| recorder.interner().header_text(&recorder.file, which, &String::from_utf8_lossy(bytes)));
 }
 
+unsafe extern "C" fn host_block(address: u64, size: u64) {
+    with(|recorder| recorder.host_block(address, size));
+}
+
+unsafe extern "C" fn escape(address: u64, label: u32) {
+    with(|recorder| recorder.escape(address, label));
+}
+
+unsafe extern "C" fn record_stream(address: u64, stream: u64, device: u32) {
+    with(|recorder| recorder.record_stream(address, stream, device));
+}
+
+unsafe extern "C" fn stream_object(stream: u64, device: u32, object: u32) {
+    with(|recorder| recorder.stream_object(stream, device, object));
+}
+
+unsafe extern "C" fn has_page_locked() -> u32 {
+    with(|recorder| u32::from(recorder.has_page_locked()))
+}
+
+unsafe extern "C" fn set_locator(locate: unsafe extern "C" fn()) {
+    with(|recorder| {
+        let _first_wins = recorder.locator.set(locate);
+    });
+}
+
 unsafe extern "C" fn operations_recorded() -> u64 {
     // Asked after closing too.
     without_unwinding(crate::process::operations_recorded)
@@ -294,6 +326,50 @@ impl Recorder {
         let stream = self.stream(&mut thread, &mut known, stream, device);
         let event = known.events.object(object);
         thread.emit(&self.file, &EventKind::EventWait { event, stream }, &[]);
+    }
+
+    /// torch's pinned allocator handed out these bytes.
+    pub(crate) fn host_block(&self, address: u64, size: u64) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        if let Some(block) = known.blocks.add_page_locked(address, size) {
+            // Under the lock: no copy of another thread finds the block before it is announced.
+            let kind =
+                EventKind::Alloc { block, stream: StreamId(0), space: MemorySpace::Pinned, address, size };
+            thread.emit(&self.file, &kind, &[]);
+        }
+    }
+
+    pub(crate) fn escape(&self, address: u64, label: u32) {
+        let mut thread = self.begin();
+        let known = self.known();
+        let block = known.blocks.resolve(address).filter(|_| known.blocks.is_page_locked(address));
+        drop(known);
+        if let Some((block, _)) = block {
+            let label = self.interner().checked_string(label);
+            thread.emit(&self.file, &EventKind::Escape { block, label }, &[]);
+        }
+    }
+
+    pub(crate) fn record_stream(&self, address: u64, stream: u64, device: u32) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        let stream = self.stream(&mut thread, &mut known, stream, device);
+        let block = known.blocks.cached(address).unwrap_or_default();
+        drop(known);
+        thread.emit(&self.file, &EventKind::RecordStream { block, stream }, &[]);
+    }
+
+    pub(crate) fn stream_object(&self, stream: u64, device: u32, object: u32) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        let stream = self.stream(&mut thread, &mut known, stream, device);
+        drop(known);
+        thread.emit(&self.file, &EventKind::StreamObject { stream, object }, &[]);
+    }
+
+    pub(crate) fn has_page_locked(&self) -> bool {
+        self.page_locked.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn memory_space(&self, address: u64) -> Option<MemorySpace> {

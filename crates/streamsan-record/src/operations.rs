@@ -82,6 +82,7 @@ impl Recorder {
 
     /// A kernel was launched.
     pub fn launch(&self, stream: u64, device: u32, kernel_name: &str) {
+        self.locate();
         let mut thread = self.begin();
         // Kernels of an operator are part of it.
         if thread.context.label == StringId(0) {
@@ -92,6 +93,7 @@ impl Recorder {
 
     /// A call was made that is not implemented or not modelled. Each name is recorded once a thread and site.
     pub fn unsupported(&self, call: &str) {
+        self.locate();
         let mut thread = self.begin();
         self.put_gap_once(&mut thread, GapReason::UnsupportedCall, call);
     }
@@ -101,6 +103,7 @@ impl Recorder {
         let mut thread = self.begin();
         let mut known = self.known();
         let block = known.blocks.add_region(space, address, size);
+        self.page_locked.fetch_add(u64::from(space == MemorySpace::Pinned), Ordering::Relaxed);
         let kind = EventKind::Alloc { block, stream: StreamId(0), space, address, size };
         thread.emit(&self.file, &kind, &[]);
     }
@@ -110,6 +113,7 @@ impl Recorder {
         let mut thread = self.begin();
         let mut known = self.known();
         if let Some(region) = known.blocks.remove_region(address) {
+            self.page_locked.fetch_sub(u64::from(region.space == MemorySpace::Pinned), Ordering::Relaxed);
             thread.emit(&self.file, &EventKind::FreeRequest { block: region.id }, &[]);
         }
     }
@@ -130,12 +134,24 @@ impl Recorder {
         accesses.clear();
         let mut known = self.known();
         let stream = self.stream(&mut thread, &mut known, stream, device);
+        let private = self.is_private(&thread, kind);
         for &(rows, mode) in touched {
-            accesses.extend(self.access_rows(&known, rows, mode));
+            if !(private && known.blocks.is_page_locked(rows.address)) {
+                accesses.extend(self.access_rows(&known, rows, mode));
+            }
         }
         drop(known);
         self.put_operation(&mut thread, stream, label, kind, blocking, &accesses);
         thread.accesses = accesses;
+    }
+
+    /// Whether page-locked memory of this operation is torch's own: `item()` reads back through memory that nobody
+    /// else sees, of which no hand-out is announced.
+    fn is_private(&self, thread: &Thread, kind: OpKind) -> bool {
+        let label = thread.context.label;
+        kind == OpKind::CopyDeviceToHost
+            && label != StringId(0)
+            && label == self.string("aten::_local_scalar_dense")
     }
 
     fn access_rows(&self, known: &Known, rows: Rows, mode: AccessMode) -> Option<Access> {

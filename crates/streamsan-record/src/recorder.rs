@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use streamsan_trace::{EventKind, GapReason, StreamId, StringId, ThreadId};
 
@@ -30,6 +30,10 @@ pub struct Recorder {
     pub(crate) operations: AtomicU64,
     /// Whether a torch layer talks to the recorder: then calls without a callback are not the program's.
     pub(crate) layer: AtomicBool,
+    /// How many page-locked allocations there are.
+    pub(crate) page_locked: AtomicU64,
+    /// Sets the calling thread's context to where its program is.
+    pub(crate) locator: OnceLock<unsafe extern "C" fn()>,
 }
 
 /// Handles and memory. Ids are given while this is locked and numbers are taken after, so an event never has a
@@ -96,6 +100,8 @@ impl Recorder {
             threads: Mutex::default(),
             operations: AtomicU64::new(0),
             layer: AtomicBool::new(false),
+            page_locked: AtomicU64::new(0),
+            locator: OnceLock::new(),
         };
         drop(recorder.thread());
         Ok(recorder)
@@ -203,6 +209,16 @@ impl Recorder {
         let NewStream { id, device, blocking, legacy_default, priority } = new;
         let kind = EventKind::StreamCreate { stream: id, device, blocking, legacy_default, priority };
         thread.emit(&self.file, &kind, &[]);
+    }
+
+    /// Has the torch layer say where the program is, if nothing on this thread has a context. No lock is held.
+    pub(crate) fn locate(&self) {
+        if let Some(locate) = self.locator.get()
+            && self.thread().context.label == StringId(0)
+        {
+            // SAFETY: the torch layer's function may be called from any thread.
+            unsafe { locate() }
+        }
     }
 
     pub(crate) fn put_gap(&self, thread: &mut Thread, reason: GapReason, detail: &str) {

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 1;
+pub const TABLE_VERSION: u32 = 2;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -128,6 +128,23 @@ pub struct RecorderTable {
     pub memory_kind: unsafe extern "C" fn(address: u64) -> u32,
     /// Sets texts of the header: 0 command, 1 directory, 2 versions.
     pub set_header_text: unsafe extern "C" fn(which: u32, text: *const u8, length: usize),
+    /// Says that torch's pinned allocator handed out `size` bytes of page-locked memory at `address`: a new generation
+    /// of these bytes, which torch hands out only after the copies that it issued on them. Does nothing if the
+    /// memory is not page-locked.
+    pub host_block: unsafe extern "C" fn(address: u64, size: u64),
+    /// Says that a pointer to the page-locked memory at `address` was given away, to what `label` names. Does nothing
+    /// for other memory.
+    pub escape: unsafe extern "C" fn(address: u64, label: u32),
+    /// Records that `record_stream` was called on the memory at `address` (0: unknown), with the site of
+    /// `set_context`.
+    pub record_stream: unsafe extern "C" fn(address: u64, stream: u64, device: u32),
+    /// Records that the program made its stream object number `object`, counted from 1.
+    pub stream_object: unsafe extern "C" fn(stream: u64, device: u32, object: u32),
+    /// 1 if the process has page-locked host memory, else 0.
+    pub has_page_locked: unsafe extern "C" fn() -> u32,
+    /// Gives a function that sets the context of the calling thread to where its program is. It is called before a
+    /// kernel launch or an unsupported call that has no context, with no lock held.
+    pub set_locator: unsafe extern "C" fn(locate: unsafe extern "C" fn()),
     /// How many operations were recorded so far.
     pub operations_recorded: unsafe extern "C" fn() -> u64,
     /// Closes the trace: nothing is recorded after.

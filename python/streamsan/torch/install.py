@@ -15,6 +15,7 @@ from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
 from streamsan.torch.engine import wait_at_exit
 from streamsan.torch.kernels import keep_to_plain_kernels
+from streamsan.torch.page_locked import watch_pointers
 from streamsan.torch.places import describe_place
 from streamsan.torch.printing import keep_mode_on
 from streamsan.torch.streams import watch_streams
@@ -45,6 +46,7 @@ def install() -> None:
     keep_to_plain_kernels()
     register_callbacks()
     watch_streams()
+    watch_pointers()
     watch_backward()
     wait_at_exit()
     watch_threads()

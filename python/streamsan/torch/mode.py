@@ -9,8 +9,9 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
-from streamsan.torch import readback, transfers
+from streamsan.torch import page_locked, readback, transfers
 from streamsan.torch.plans import Operators, Route, kernel_key
+from streamsan.torch.stream_handles import tell_record_stream
 from streamsan.torch.virtual import compute
 
 _operators = Operators()
@@ -65,16 +66,18 @@ class StreamMode(TorchDispatchMode):
             with self:
                 return func._op_dk(kernel_key(func), *args, **kwargs)
         if device == -1 or route is Route.VIEW:
+            if operator.name == "record_stream":
+                tell_record_stream(*args, **kwargs)
             return func(*args, **kwargs)
         try:
             if device < 0:
-                out = func(*args, **kwargs)
-                recorder.name_page_locked(out)
-                return out
+                return page_locked.make(recorder, operator, func, args, kwargs)
             if route is Route.COPY:
                 source, target = transfers.ends(operator, args, kwargs)
                 if source != target:
-                    if not transfers.is_plain(operator, args, kwargs):
+                    if transfers.page_locks(source, target, operator, kwargs) or not transfers.is_plain(
+                        operator, args, kwargs
+                    ):
                         with self:
                             return transfers.copy_in_steps(operator, args, kwargs)
                     route = Route.REAL

@@ -24,7 +24,9 @@ def _assignments(file: str) -> dict[tuple[int, int], list[tuple[ast.expr, str]]]
         for target, value in _pairs(node):
             name = target_name(target)
             if name is not None:
-                found.setdefault((value.lineno, value.end_lineno or value.lineno), []).append((value, name))
+                for part, part_name in _parts(value, name):
+                    place = (part.lineno, part.end_lineno or part.lineno)
+                    found.setdefault(place, []).append((part, part_name))
     return found
 
 
@@ -39,6 +41,24 @@ def _pairs(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
     if isinstance(node, ast.NamedExpr):
         return [(node.target, node.value)]
     return []
+
+
+def _parts(value: ast.expr, name: str) -> list[tuple[ast.expr, str]]:
+    """Returns the value, and the elements of a list or dictionary that is written out."""
+    parts = [(value, name)]
+    if isinstance(value, (ast.List, ast.Tuple)) and not any(isinstance(e, ast.Starred) for e in value.elts):
+        parts += [(element, f"{name}[{index}]") for index, element in enumerate(value.elts)]
+    elif isinstance(value, ast.Dict):
+        for key, element in zip(value.keys, value.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
+                parts.append((element, f"{name}[{code_of_key(key.value)}]"))
+    return parts
+
+
+def code_of_key(key: str | int) -> str:
+    """Returns a key as code, with the quotes that most people write."""
+    plain = isinstance(key, str) and key.isprintable() and '"' not in key and "\\" not in key
+    return f'"{key}"' if plain else repr(key)
 
 
 def target_name(target: ast.expr) -> str | None:

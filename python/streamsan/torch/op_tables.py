@@ -59,6 +59,9 @@ REAL: Final = frozenset(
     }
 )
 
+# Change the shape, and give a tensor other memory if it has too little.
+RESIZES: Final = frozenset({"resize_", "resize_as_"})
+
 # Copies, which may cross devices.
 COPIES: Final = frozenset({"_to_copy", "copy_"})
 

@@ -11,7 +11,8 @@ from types import FrameType, FunctionType, ModuleType
 import torch
 
 from streamsan import _core
-from streamsan.torch.names import assigned_name
+from streamsan.torch.names import assigned_name, code_of_key
+from streamsan.torch.stream_handles import handle, name_by_sight
 
 _LONGEST_LIST = 16
 
@@ -24,12 +25,24 @@ def describe_place(
     Tells the recorder which expressions give a stream there, and returns the name that the statement gives to
     the value of the position.
     """
+    arguments = _arguments(frame)
     for expression, stream in _visible_streams(frame):
-        _core.visible_stream(frame_id, stream.cuda_stream, stream.device_index, expression)
+        found = handle(stream)
+        if found is not None:
+            _core.visible_stream(frame_id, *found, expression)
+            # An argument is another stream at each call.
+            if expression not in arguments:
+                name_by_sight(expression, found)
     return assigned_name(file, line, end_line, column, end_column)
 
 
-def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.cuda.Stream]]:
+def _arguments(frame: FrameType) -> tuple[str, ...]:
+    code = frame.f_code
+    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + variadic]
+
+
+def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.Stream]]:
     variables = _variables(frame)
     hidden = {name: value for name, value in dict(frame.f_globals).items() if name not in variables}
     for scope in (variables, hidden):
@@ -47,14 +60,18 @@ def _attributes(value: object) -> dict[str, object]:
     return dict(attributes) if type(attributes) is dict else {}
 
 
-def _streams_of(variables: Mapping[str, object]) -> Iterator[tuple[str, torch.cuda.Stream]]:
+def _streams_of(variables: Mapping[str, object]) -> Iterator[tuple[str, torch.Stream]]:
     for name, value in variables.items():
-        if isinstance(value, torch.cuda.Stream):
+        if isinstance(value, torch.Stream):
             yield name, value
         elif type(value) in (list, tuple) and 0 < len(value) <= _LONGEST_LIST:  # type: ignore[arg-type]
             for index, item in enumerate(value):  # type: ignore[arg-type, var-annotated]
-                if isinstance(item, torch.cuda.Stream):
+                if isinstance(item, torch.Stream):
                     yield f"{name}[{index}]", item
+        elif type(value) is dict and 0 < len(value) <= _LONGEST_LIST:
+            for key, item in list(value.items()):
+                if isinstance(item, torch.Stream) and type(key) in (str, int):
+                    yield f"{name}[{code_of_key(key)}]", item
 
 
 def _variables(frame: FrameType) -> dict[str, object]:

@@ -131,6 +131,8 @@ def _is_view(func: OpOverload) -> bool:
 def _mode(name: str, argument: torch.Argument) -> int:
     if argument.is_out:
         return WRITE
+    if name in op_tables.RESIZES:
+        return METADATA
     if argument.alias_info is not None and argument.alias_info.is_write:
         return WRITE if name in op_tables.OVERWRITES else UPDATE
     if argument.name in op_tables.STATISTICS.get(name, ()):

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from streamsan import _core
+from streamsan.torch.stream_handles import tell_new
 
 _STREAM_METHODS = ("wait_event", "wait_stream", "record_event", "query", "synchronize")
 _EVENT_METHODS = ("record", "query", "elapsed_time", "synchronize", "ipc_handle")
@@ -81,9 +82,11 @@ def _watch_stream_creation() -> None:
         _core.mark()
         try:
             made = make(cls, *args, **kwargs)
-            # With an id the object is for a stream that exists: `s = torch.cuda.current_stream()`.
-            if "stream_id" not in kwargs:
+            # With an id or a handle the object is for a stream that exists: `s = torch.cuda.current_stream()`.
+            if "stream_ptr" in kwargs:
                 _core.name_stream_here(made.cuda_stream, made.device_index)
+            elif "stream_id" not in kwargs:
+                tell_new(made)
             return made
         finally:
             _core.clear_context()
@@ -109,25 +112,6 @@ def _watch_sleep() -> None:
     native._cuda_sleep = located
 
 
-def _watch_host_reads() -> None:
-    """Records reads by the host that no operator makes."""
-    tensor: Any = torch.Tensor
-    tolist = tensor.tolist
-
-    @functools.wraps(tolist)
-    def located(self: torch.Tensor) -> Any:
-        if self.is_cuda or self.layout is not torch.strided or not self.numel():
-            return tolist(self)
-        _core.mark("Tensor.tolist")
-        try:
-            _core.record_host_access(self.data_ptr(), self.nbytes, False)
-            return tolist(self)
-        finally:
-            _core.clear_context()
-
-    tensor.tolist = located
-
-
 def watch_streams() -> None:
     """Wraps the methods and functions."""
     for name in _STREAM_METHODS:
@@ -140,7 +124,6 @@ def watch_streams() -> None:
     _watch_event_wait()
     _watch_stream_creation()
     _watch_sleep()
-    _watch_host_reads()
     native: Any = torch._C
     _locate(native, "_cuda_emptyCache")
     runtime = getattr(native, "_cudart", None)

@@ -27,6 +27,18 @@ def ends(
     return source_device, target
 
 
+def page_locks(
+    source: torch.device, target: torch.device, operator: Operator, kwargs: dict[str, Any]
+) -> bool:
+    """Whether torch makes page-locked memory for the result: it must be known before it is copied to."""
+    return (
+        operator.name == "_to_copy"
+        and source.type == "cuda"
+        and target.type == "cpu"
+        and bool(kwargs.get("non_blocking") or kwargs.get("pin_memory"))
+    )
+
+
 def is_plain(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether one runtime copy moves the bytes as they lie."""
     if operator.name == "copy_":

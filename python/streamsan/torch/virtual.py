@@ -91,6 +91,8 @@ def _compute_out(
             if real.shape != host.shape:
                 real.resize_(host.shape)
             (alias(real) if real.is_cuda else real).copy_(host)
+    if not func._schema.returns:
+        return None
     return given[0] if len(given) == 1 else tuple(given)
 
 
