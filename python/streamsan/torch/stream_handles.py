@@ -1,0 +1,48 @@
+"""Streams by their raw handles, and which objects of the program stand for them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+
+from streamsan import _core
+
+_objects = itertools.count(1)
+_unnamed: set[tuple[int, int]] = set()
+
+
+def handle(stream: torch.Stream) -> tuple[int, int] | None:
+    """Returns the raw handle of a CUDA stream and its device; None for a stream of something else."""
+    if not isinstance(stream, torch.cuda.Stream):
+        if stream.device.type != "cuda":
+            return None
+        stream = torch.cuda.Stream(
+            stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type
+        )
+    return stream.cuda_stream, stream.device_index
+
+
+def tell_record_stream(tensor: torch.Tensor, stream: torch.Stream | None = None, **kwargs: Any) -> None:
+    """Records that `record_stream` is called here, whether it will succeed or not."""
+    found = handle(stream if stream is not None else kwargs["s"])
+    if found is not None:
+        _core.record_stream(tensor, *found)
+
+
+def tell_new(stream: torch.Stream) -> None:
+    """Records that the program made this stream object, and names it after the variable it is assigned to."""
+    found = handle(stream)
+    if found is None:
+        return
+    _core.stream_object(*found, next(_objects))
+    if not _core.name_stream_here(*found):
+        _unnamed.add(found)
+
+
+def name_by_sight(expression: str, found: tuple[int, int]) -> None:
+    """Names a stream after the first expression that gives it, if its creation gave it no name."""
+    if found in _unnamed:
+        _unnamed.discard(found)
+        _core.name_stream(*found, expression, False)
