@@ -33,7 +33,8 @@ def suitable_torch(python: str) -> str | None:
 def main() -> None:
     if suitable_torch(sys.executable) is None:
         print(f"installing {TORCH}: 2.6 GB to download, 4.6 GB on disk", flush=True)
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", TORCH], check=True)
+        # torch says so on every start if there is no numpy.
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", TORCH, "numpy"], check=True)
     if suitable_torch(sys.executable) is None:
         sys.exit(
             "the torch that was installed is not a CUDA 13 build; streamsan needs that one (Linux x86-64)"
