@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch._subclasses import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
@@ -50,6 +51,9 @@ class StreamMode(TorchDispatchMode):
         """Records the operator, and computes it if it runs on the device."""
         for kind in types:
             if _wrappers[kind]:
+                # A tensor without data is for the mode below, which is not asked after "not implemented".
+                if issubclass(kind, FakeTensor):
+                    return func(*args, **(kwargs or {}))
                 # A wrapper takes itself apart; its parts come back here.
                 return NotImplemented
         kwargs = kwargs or {}
@@ -84,6 +88,8 @@ class StreamMode(TorchDispatchMode):
             if route is Route.REAL:
                 out = func(*args, **kwargs)
                 recorder.note_sizes(out)
+                if kwargs.get("pin_memory"):
+                    recorder.announce_page_locked(out)
                 return out
             out = compute(operator, func, args, kwargs, device)
             flags = int(operator.may_wait and readback.waits(operator.name, args, kwargs))
