@@ -17,6 +17,7 @@ mod operation;
 mod plan;
 mod settings;
 mod stack;
+mod stream_type;
 mod table;
 mod tensor;
 mod thread;
@@ -45,6 +46,8 @@ mod _core {
     use crate::plan::Plan;
     #[pymodule_export]
     use crate::settings::configure;
+    #[pymodule_export]
+    use crate::stream_type::watch_stream_type;
     #[pymodule_export]
     use crate::table::{
         attach, close, gap, has_page_locked, host_block, intern, name_block, name_stream,

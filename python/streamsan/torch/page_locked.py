@@ -38,7 +38,7 @@ def make(
 
 
 def watch_pointers() -> None:
-    """Wraps the methods that give pointers away, and those that read or move host memory without an operator."""
+    """Wraps what gives pointers away, and what reads or moves host memory without an operator."""
     tensor: Any = torch.Tensor
     for name in (*_ESCAPES, *_ESCAPES_OF_THE_USER):
         setattr(tensor, name, _escaping(getattr(tensor, name), name, name in _ESCAPES_OF_THE_USER))

@@ -82,7 +82,7 @@ def _watch_stream_creation() -> None:
         _core.mark()
         try:
             made = make(cls, *args, **kwargs)
-            # With an id or a handle the object is for a stream that exists: `s = torch.cuda.current_stream()`.
+            # With an id or a handle it is for a stream that exists: `s = torch.cuda.current_stream()`.
             if "stream_ptr" in kwargs:
                 _core.name_stream_here(made.cuda_stream, made.device_index)
             elif "stream_id" not in kwargs:
@@ -92,6 +92,19 @@ def _watch_stream_creation() -> None:
             _core.clear_context()
 
     stream.__new__ = staticmethod(located)
+    _core.watch_stream_type(torch.Stream, _tell_generic)
+
+
+def _tell_generic(made: torch.Stream, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Called with each object of `torch.Stream`, which is no `torch.cuda.Stream`."""
+    exists = "stream_id" in kwargs or len(args) > 1
+    if exists or made.device.type != "cuda":
+        return
+    _core.mark()
+    try:
+        tell_new(made)
+    finally:
+        _core.clear_context()
 
 
 def _watch_sleep() -> None:
