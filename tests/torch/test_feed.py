@@ -85,8 +85,9 @@ def test_wait_stream_is_a_record_and_a_wait(recording, streams):
     assert record["event"] == wait["event"]
 
 
-def test_record_stream_shows_nothing_until_the_free(recording, streams):
-    assert recording.at("record_stream") == []
+def test_record_stream_is_told_and_its_guard_comes_with_the_free(recording, streams):
+    [event] = recording.at("record_stream")
+    assert (event["kind"], event["stream"]) == ("record_stream", streams["side"])
     request, guard = recording.at("free")
     assert request["kind"] == "free_request"
     assert (guard["kind"], guard["stream"]) == ("free_guard", streams["side"])
@@ -121,9 +122,11 @@ def test_a_query_that_succeeds_is_a_wait_by_the_program(recording, prefix):
 
 
 def test_a_dropped_pinned_tensor_is_watched_by_its_allocator(recording):
-    [pinned] = recording.at("pin", "alloc")
-    assert pinned["space"] == "pinned"
-    assert recording.names[pinned["block"]] in ("pinned", "again")
+    region, pinned = recording.at("pin", "alloc")
+    assert region["space"] == pinned["space"] == "pinned"
+    assert recording.names[pinned["block"]] == "pinned"
+    [again] = recording.at("pin again", "alloc")
+    assert (again["address"], recording.names[again["block"]]) == (pinned["address"], "again")
     [upload] = recording.at("upload", "op")
     assert upload["op"] == "CopyHostToDevice"
     assert {access["mode"] for access in upload["accesses"]} == {"read", "write"}

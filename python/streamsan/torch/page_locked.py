@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
+import torch.utils.dlpack
 from torch._ops import OpOverload
 
 from streamsan import _core
@@ -42,6 +43,9 @@ def watch_pointers() -> None:
     tensor: Any = torch.Tensor
     for name in (*_ESCAPES, *_ESCAPES_OF_THE_USER):
         setattr(tensor, name, _escaping(getattr(tensor, name), name, name in _ESCAPES_OF_THE_USER))
+    for module in (torch, torch.utils.dlpack):
+        owner: Any = module
+        owner.to_dlpack = _escaping(owner.to_dlpack, "dlpack", by_user=True)
     tensor.tolist = _reading(tensor.tolist, "Tensor.tolist")
     _watch_resizing()
     _watch_saving()

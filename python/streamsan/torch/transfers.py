@@ -88,6 +88,13 @@ def _to_copy(
     target = torch.empty_like(
         source, dtype=dtype, device=device, pin_memory=pinned, memory_format=memory_format
     )
+    if (
+        target.dtype == source.dtype
+        and target.stride() == source.stride()
+        and is_dense(source)
+        and not (source.is_neg() or source.is_conj())
+    ):
+        return target.copy_(source, non_blocking)
     _copy(target, source, non_blocking)
     return target
 
