@@ -131,7 +131,7 @@ pub fn capture_with_caller(py: Python<'_>) -> (Stack, bool) {
 /// Called by the recorder before what has no context.
 pub unsafe extern "C" fn locate() {
     // A panic must not unwind into the runtime's caller; its message has been printed.
-    drop(std::panic::catch_unwind(|| Python::try_attach(|py| locate_callback(py))));
+    drop(std::panic::catch_unwind(|| Python::try_attach(locate_callback)));
 }
 
 fn apply(context: Context) {

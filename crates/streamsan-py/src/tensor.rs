@@ -111,11 +111,11 @@ pub fn tell_size(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let (start, size) = storage_bytes(tensor)?;
-    if with_unsized(|blocks| blocks.remove(&start)) {
-        if let Some(table) = table() {
-            // SAFETY: the table's functions may be called from any thread.
-            unsafe { (table.block_size)(start, size) }
-        }
+    if with_unsized(|blocks| blocks.remove(&start))
+        && let Some(table) = table()
+    {
+        // SAFETY: the table's functions may be called from any thread.
+        unsafe { (table.block_size)(start, size) }
     }
     Ok(())
 }

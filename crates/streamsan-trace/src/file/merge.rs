@@ -221,7 +221,9 @@ impl Merge<'_> {
         site(event.site)
             && match event.kind {
                 EventKind::StreamCreate { stream: id, device: on, .. } => stream(id) && device(on),
-                EventKind::StreamDestroy { stream: id } => stream(id),
+                EventKind::StreamDestroy { stream: id } | EventKind::StreamObject { stream: id, .. } => {
+                    stream(id)
+                }
                 EventKind::EventRecord { event, stream: id } | EventKind::EventWait { event, stream: id } => {
                     cuda_event(event) && stream(id)
                 }
@@ -239,7 +241,6 @@ impl Merge<'_> {
                 | EventKind::FreeDone { block: id } => block(id),
                 EventKind::FreeGuard { block: id, stream: on }
                 | EventKind::RecordStream { block: id, stream: on } => block(id) && stream(on),
-                EventKind::StreamObject { stream: id, .. } => stream(id),
                 EventKind::HostAccess { label, .. } => string(label),
                 EventKind::Escape { block: id, label } => block(id) && string(label),
                 EventKind::Name { subject, name, .. } => {

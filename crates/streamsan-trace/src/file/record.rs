@@ -226,9 +226,7 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
             accesses: AccessRange { start: 0, count: fourth },
         },
         tag::ESCAPE => EventKind::Escape { block: BlockId(first), label: StringId(second) },
-        tag::RECORD_STREAM => {
-            EventKind::RecordStream { block: BlockId(first), stream: StreamId(second) }
-        }
+        tag::RECORD_STREAM => EventKind::RecordStream { block: BlockId(first), stream: StreamId(second) },
         tag::STREAM_OBJECT => EventKind::StreamObject { stream: StreamId(first), object: second },
         tag::NAME if record.half <= 1 => EventKind::Name {
             subject: match record.small {
