@@ -1,5 +1,5 @@
 # @ gpus: 2
-"""Copies between devices on streams of both, with autograd, record_stream and the default device changed."""
+"""Copies between devices on streams of both, with autograd and the current device changed."""
 
 import torch
 
@@ -18,7 +18,6 @@ for row in host:
         exchange.wait_stream(upload)
         exchange.wait_stream(torch.cuda.default_stream(1))
         moved = x.to("cuda:1", non_blocking=True)
-        x.record_stream(upload)
         loss = (moved @ there).square().mean()
         loss.backward()
     torch.cuda.default_stream(1).wait_stream(exchange)
