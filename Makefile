@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 N ?= 1000000
 SEED ?= 1
 
-.PHONY: demo test fuzz-judge venv torch install lint rust-tests python-tests bench clean
+.PHONY: models demo test fuzz-judge venv torch install lint rust-tests python-tests bench clean
 
 demo: install
 	@echo; echo "== a stream program of six lines, no torch needed"; echo
@@ -31,6 +31,9 @@ install: venv
 torch: venv
 	$(BIN)/python scripts/ensure_torch.py
 
+models: torch
+	$(BIN)/python scripts/ensure_models.py
+
 lint: venv
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -43,7 +46,7 @@ lint: venv
 rust-tests:
 	cargo test --workspace --quiet
 
-python-tests: install torch
+python-tests: install torch models
 	$(BIN)/python -m pytest -q tests
 
 fuzz-judge:

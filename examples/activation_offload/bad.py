@@ -37,7 +37,7 @@ class Block(nn.Module):
         self.linear = nn.Linear(size, size)
 
     def forward(self, x):
-        return torch.tanh(self.linear(x))  # error: [SS202] after (1)  # warning: [SS203] after (1)
+        return torch.tanh(self.linear(x))  # error: [SS202] after (1)
 
 
 def main():

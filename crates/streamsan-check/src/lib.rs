@@ -69,6 +69,7 @@ pub fn check(trace: &Trace, config: &Config) -> Report {
     let coverage = Coverage { opaque: opaque(&gaps), ..engine.coverage() };
     let mut findings = grouper.finish();
     verify::verify(trace, &mut findings);
+    group::fold(&mut findings, trace);
     findings.retain(|finding| !config.ignore.contains(&finding.rule));
     Report { findings, gaps, coverage }
 }
