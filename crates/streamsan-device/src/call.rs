@@ -36,6 +36,7 @@ pub fn inquiry(body: impl FnOnce() -> Answer) -> Code {
             Err(_) => Code::UNKNOWN,
         }
     };
+    crate::protection::after_call();
     remember(code);
     code
 }

@@ -11,6 +11,7 @@ use crate::devices::{device, may_reach};
 use crate::errors::{Answer, Code};
 use crate::memory::is_device_memory;
 use crate::pointers::{PointerKind, direction, kind_of};
+use crate::protection::{copy_is_pending, view};
 use crate::streams::{enqueue, host_waited, with_stream};
 
 /// Rows of bytes in memory.
@@ -128,9 +129,18 @@ fn copy(request: &Request) -> Answer {
             label: label(kind),
         });
     });
+    let own = |(start, pitch)| (view(start), pitch);
     // SAFETY: the program says that these bytes are its own, as for CUDA.
-    unsafe { copy_rows(destination, source, rows) };
-    if blocking { host_waited(stream) } else { Ok(()) }
+    unsafe { copy_rows(own(destination), own(source), rows) };
+    if blocking {
+        return host_waited(stream);
+    }
+    for (kind, (start, pitch), writes) in [(to, destination, true), (from, source, false)] {
+        if kind == PointerKind::Pinned {
+            copy_is_pending(stream, start, start + rows.extent(pitch)?, writes);
+        }
+    }
+    Ok(())
 }
 
 fn linear(
@@ -267,11 +277,18 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
             blocking,
         });
     });
+    let own = view(to);
     for row in 0..rows.height {
         // SAFETY: the program says that these bytes are its own, as for CUDA.
-        unsafe { ptr::write_bytes((to + row * pitch) as *mut u8, value.to_le_bytes()[0], rows.width) };
+        unsafe { ptr::write_bytes((own + row * pitch) as *mut u8, value.to_le_bytes()[0], rows.width) };
     }
-    if blocking { host_waited(stream) } else { Ok(()) }
+    if blocking {
+        return host_waited(stream);
+    }
+    if kind == PointerKind::Pinned {
+        copy_is_pending(stream, to, to + rows.extent(pitch)?, true);
+    }
+    Ok(())
 }
 
 #[unsafe(no_mangle)]

@@ -18,6 +18,7 @@ mod memory;
 mod pointers;
 mod pools;
 mod properties;
+mod protection;
 mod readiness;
 mod recording;
 mod regions;

@@ -9,6 +9,7 @@ use streamsan_trace::{DeviceId, MemorySpace};
 use crate::call::{call, give, read, record, write};
 use crate::devices::{current_device, memory_limit};
 use crate::errors::{Answer, Code};
+use crate::protection;
 use crate::regions::{Region, RegionKind, Regions};
 
 /// All regions of the process.
@@ -118,7 +119,8 @@ pub fn free(start: usize) -> Answer {
 }
 
 fn allocate_host(size: usize, flags: u32) -> Result<usize, Code> {
-    let start = map(size, 4096).ok_or(Code::MEMORY_ALLOCATION)?;
+    let start = if protection::enabled() { protection::allocate(size) } else { map(size, 4096) };
+    let start = start.ok_or(Code::MEMORY_ALLOCATION)?;
     let device = current_device();
     write(&REGIONS)?.insert(Region { start, size, kind: RegionKind::HostAllocated, device, flags });
     record(|recorder| recorder.memory_allocated(MemorySpace::Pinned, start as u64, size as u64));
@@ -191,7 +193,9 @@ extern "C" fn cudaFreeHost(pointer: usize) -> Code {
         let mut regions = write(&REGIONS)?;
         let region =
             regions.remove(pointer, |kind| kind == RegionKind::HostAllocated).ok_or(Code::INVALID_VALUE)?;
-        unmap(region.start, region.size);
+        if !protection::release(region.start) {
+            unmap(region.start, region.size);
+        }
         Ok(())
     })
 }

@@ -163,6 +163,16 @@ impl Readiness {
         }
     }
 
+    /// How far the chain has come: all work enqueued so far.
+    pub fn position(&self, Chain(chain): Chain) -> u64 {
+        self.chains[chain].clock.at(chain)
+    }
+
+    /// Whether the host has waited for the chain up to this position.
+    pub fn has_passed(&self, Chain(chain): Chain, position: u64) -> bool {
+        self.host.at(chain) >= position
+    }
+
     /// Whether the host has waited for the record.
     pub fn is_known(&self, record: &Record) -> bool {
         self.host.at(record.chain) >= record.position

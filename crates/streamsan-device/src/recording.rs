@@ -13,6 +13,7 @@ use streamsan_trace::CaptureKind;
 
 use crate::call::{inquiry, watch_forks};
 use crate::devices::configured_devices;
+use crate::protection;
 use crate::streams::{enqueue, host_waited, with_state};
 
 extern "C" fn on_load() {
@@ -106,6 +107,31 @@ unsafe extern "C" fn operation(
     }
 }
 
+unsafe extern "C" fn host_access(accesses: *const RawAccess, count: usize) {
+    // SAFETY: the recorder's function, with what its caller promises.
+    unsafe { (table().host_access)(accesses, count) };
+    if protection::enabled() && !accesses.is_null() {
+        // SAFETY: the caller gives `count` accesses.
+        for access in unsafe { std::slice::from_raw_parts(accesses, count) } {
+            protection::allow(access.address as usize, access.length as usize);
+        }
+    }
+}
+
+unsafe extern "C" fn host_block(address: u64, size: u64) {
+    protection::allow(address as usize, size as usize);
+    // SAFETY: the recorder's function, with what its caller promises.
+    unsafe { (table().host_block)(address, size) };
+}
+
+unsafe extern "C" fn escape(address: u64, label: u32) {
+    // What is done with a pointer to protected memory is seen.
+    if !protection::is_watched(address as usize) {
+        // SAFETY: the recorder's function, with what its caller promises.
+        unsafe { (table().escape)(address, label) };
+    }
+}
+
 /// The table as this library shows it.
 struct Shown(RecorderTable);
 
@@ -123,7 +149,7 @@ extern "C" fn streamsan_table() -> *const RecorderTable {
         let shown = TABLE.get_or_init(|| {
             let recorders = *table();
             let _ = RECORD_OPERATION.set(recorders.operation);
-            Shown(RecorderTable { operation, ..recorders })
+            Shown(RecorderTable { operation, host_access, host_block, escape, ..recorders })
         });
         found = &raw const shown.0;
         Ok(())

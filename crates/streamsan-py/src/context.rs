@@ -1,8 +1,9 @@
 //! What runtime calls of a thread are attributed to: call stack, forward stack, label.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
 use streamsan_record::table::RawAccess;
@@ -129,9 +130,23 @@ pub fn capture_with_caller(py: Python<'_>) -> (Stack, bool) {
 }
 
 /// Called by the recorder before what has no context.
-pub unsafe extern "C" fn locate() {
+pub unsafe extern "C" fn locate(may_wait: u32) {
+    if may_wait == 0 && !holds_interpreter() {
+        return;
+    }
     // A panic must not unwind into the runtime's caller; its message has been printed.
     drop(std::panic::catch_unwind(|| Python::try_attach(locate_callback)));
+}
+
+/// Whether the calling thread holds the interpreter: then attaching waits for nobody.
+fn holds_interpreter() -> bool {
+    static CHECK: OnceLock<Option<unsafe extern "C" fn() -> c_int>> = OnceLock::new();
+    let check = CHECK.get_or_init(|| {
+        // SAFETY: a C string; the function has had this type in every release, and a missing one is null.
+        unsafe { std::mem::transmute(libc::dlsym(libc::RTLD_DEFAULT, c"PyGILState_Check".as_ptr())) }
+    });
+    // SAFETY: the function may be called from any thread.
+    check.is_some_and(|check| unsafe { check() } == 1)
 }
 
 fn apply(context: Context) {

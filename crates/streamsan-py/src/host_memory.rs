@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::context;
+use crate::operation;
 use crate::table::{has_page_locked, intern_text, table};
 use crate::tensor::{address, device_index};
 
@@ -30,6 +31,12 @@ pub fn escape(py: Python<'_>, tensor: &Bound<'_, PyAny>, label: &str, by_user: b
     unsafe { (table.escape)(address, intern_text(label)) }
     context::leave();
     Ok(())
+}
+
+/// Announces the page-locked memory of a tensor that was made without an operator, with the context of `mark`.
+#[pyfunction]
+pub fn announce_page_locked(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    operation::announce_page_locked(tensor, context::block_name())
 }
 
 /// Records that `record_stream` is called here on the tensor.

@@ -41,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use crate::events::read_events;
     #[pymodule_export]
-    use crate::host_memory::{escape, record_stream};
+    use crate::host_memory::{announce_page_locked, escape, record_stream};
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]
@@ -50,7 +50,7 @@ mod _core {
     use crate::stream_type::watch_stream_type;
     #[pymodule_export]
     use crate::table::{
-        attach, close, gap, has_page_locked, host_block, intern, name_block, name_stream,
+        attach, close, gap, handing_out, has_page_locked, host_block, intern, name_block, name_stream,
         operations_recorded, recording, set_header_text, stream_object, unrecorded_wait, visible_stream,
     };
     #[pymodule_export]

@@ -133,6 +133,15 @@ pub fn host_block(address: u64, size: u64) {
     }
 }
 
+/// Says that torch hands page-locked memory out and fills it, until the call with False.
+#[pyfunction]
+pub fn handing_out(begin: bool) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.handing_out)(u32::from(begin)) }
+    }
+}
+
 /// Whether this process has page-locked memory.
 #[pyfunction]
 pub fn has_page_locked() -> bool {

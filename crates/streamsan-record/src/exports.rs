@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use streamsan_trace::file::record::{gap_reason, op_kind};
 use streamsan_trace::{
     Access, AccessMode, AccessRange, EventKind, Frame, FrameId, FrameOrigin, MemorySpace, Shape,
-    ShapeDimension, SiteId, StreamId, StringId, Subject, VisibleStream,
+    ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, VisibleStream,
 };
 
 use crate::Recorder;
@@ -14,7 +14,7 @@ use crate::intern::Interner;
 use crate::operations::sound;
 use crate::process::{recorder, without_unwinding};
 use crate::recorder::Known;
-use crate::table::{RawAccess, RawFrame, RecorderTable, TABLE_VERSION, TorchCallback};
+use crate::table::{Locator, RawAccess, RawFrame, RecorderTable, TABLE_VERSION, TorchCallback};
 
 static TABLE: RecorderTable = RecorderTable {
     version: TABLE_VERSION,
@@ -38,6 +38,7 @@ static TABLE: RecorderTable = RecorderTable {
     memory_kind,
     set_header_text,
     host_block,
+    handing_out,
     escape,
     record_stream,
     stream_object,
@@ -203,6 +204,10 @@ unsafe extern "C" fn host_block(address: u64, size: u64) {
     with(|recorder| recorder.host_block(address, size));
 }
 
+unsafe extern "C" fn handing_out(begin: u32) {
+    with(|recorder| recorder.ignore_faults(begin != 0));
+}
+
 unsafe extern "C" fn escape(address: u64, label: u32) {
     with(|recorder| recorder.escape(address, label));
 }
@@ -219,7 +224,7 @@ unsafe extern "C" fn has_page_locked() -> u32 {
     with(|recorder| u32::from(recorder.has_page_locked()))
 }
 
-unsafe extern "C" fn set_locator(locate: unsafe extern "C" fn()) {
+unsafe extern "C" fn set_locator(locate: Locator) {
     with(|recorder| {
         let _first_wins = recorder.locator.set(locate);
     });
@@ -264,6 +269,32 @@ impl Recorder {
         let label = thread.context.label;
         self.put_operation(&mut thread, stream, label, kind, flags & 1 != 0, &accesses);
         thread.accesses = accesses;
+    }
+
+    /// Until the call with false for each with true, accesses seen as faults are somebody else's: torch's, when it
+    /// fills memory that it hands out, or those of a host function, which has its place in a stream.
+    pub fn ignore_faults(&self, begin: bool) {
+        if begin {
+            self.faults_ignored.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.faults_ignored.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The host touches the byte at `address`, seen as a fault of the calling thread. The place is that of the
+    /// program if the thread can tell without waiting, else the last one known.
+    pub fn memory_access(&self, address: u64, mode: AccessMode) {
+        if self.faults_ignored.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        self.locate(false);
+        let mut thread = self.begin();
+        let found = self.known().blocks.resolve(address);
+        let Some((block, offset)) = found else { return };
+        let label = self.string("memory access");
+        let access = Access { block, mode, offset, length: 1, shape: ShapeId(0), argument: StringId(0) };
+        let kind = EventKind::HostAccess { label, accesses: AccessRange::default() };
+        thread.emit(&self.file, &kind, &[access]);
     }
 
     pub(crate) fn host_access(&self, raw: &[RawAccess]) {

@@ -82,7 +82,7 @@ impl Recorder {
 
     /// A kernel was launched.
     pub fn launch(&self, stream: u64, device: u32, kernel_name: &str) {
-        self.locate();
+        self.locate(true);
         let mut thread = self.begin();
         // Kernels of an operator are part of it.
         if thread.context.label == StringId(0) {
@@ -93,7 +93,7 @@ impl Recorder {
 
     /// A call was made that is not implemented or not modelled. Each name is recorded once a thread and site.
     pub fn unsupported(&self, call: &str) {
-        self.locate();
+        self.locate(true);
         let mut thread = self.begin();
         self.put_gap_once(&mut thread, GapReason::UnsupportedCall, call);
     }

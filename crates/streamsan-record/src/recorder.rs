@@ -10,6 +10,7 @@ use streamsan_trace::{EventKind, GapReason, StreamId, StringId, ThreadId};
 use crate::blocks::Blocks;
 use crate::handles::{Events, NewStream, Streams};
 use crate::intern::Interner;
+use crate::table::Locator;
 use crate::thread::Thread;
 use crate::writer::TraceFile;
 use crate::{RecordError, StartOptions};
@@ -32,8 +33,10 @@ pub struct Recorder {
     pub(crate) layer: AtomicBool,
     /// How many page-locked allocations there are.
     pub(crate) page_locked: AtomicU64,
+    /// While it is not 0, accesses seen as faults are not recorded.
+    pub(crate) faults_ignored: AtomicU64,
     /// Sets the calling thread's context to where its program is.
-    pub(crate) locator: OnceLock<unsafe extern "C" fn()>,
+    pub(crate) locator: OnceLock<Locator>,
 }
 
 /// Handles and memory. Ids are given while this is locked and numbers are taken after, so an event never has a
@@ -101,6 +104,7 @@ impl Recorder {
             operations: AtomicU64::new(0),
             layer: AtomicBool::new(false),
             page_locked: AtomicU64::new(0),
+            faults_ignored: AtomicU64::new(0),
             locator: OnceLock::new(),
         };
         drop(recorder.thread());
@@ -212,12 +216,12 @@ impl Recorder {
     }
 
     /// Has the torch layer say where the program is, if nothing on this thread has a context. No lock is held.
-    pub(crate) fn locate(&self) {
+    pub(crate) fn locate(&self, may_wait: bool) {
         if let Some(locate) = self.locator.get()
             && self.thread().context.label == StringId(0)
         {
             // SAFETY: the torch layer's function may be called from any thread.
-            unsafe { locate() }
+            unsafe { locate(u32::from(may_wait)) }
         }
     }
 

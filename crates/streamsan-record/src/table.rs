@@ -71,6 +71,9 @@ pub enum TorchCallback {
     DeviceSynchronization = 6,
 }
 
+/// Sets the context of the calling thread to where its program is. With 0 it waits for no other thread.
+pub type Locator = unsafe extern "C" fn(may_wait: u32);
+
 /// The table. Functions return 0 ids when recording has stopped.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -132,6 +135,9 @@ pub struct RecorderTable {
     /// of these bytes, which torch hands out only after the copies that it issued on them. Does nothing if the
     /// memory is not page-locked.
     pub host_block: unsafe extern "C" fn(address: u64, size: u64),
+    /// Between `begin` 1 and 0, on any threads: torch hands page-locked memory out and fills it, and `host_block`
+    /// follows. Faults on such memory are no accesses of the program.
+    pub handing_out: unsafe extern "C" fn(begin: u32),
     /// Says that a pointer to the page-locked memory at `address` was given away, to what `label` names. Does nothing
     /// for other memory.
     pub escape: unsafe extern "C" fn(address: u64, label: u32),
@@ -143,8 +149,9 @@ pub struct RecorderTable {
     /// 1 if the process has page-locked host memory, else 0.
     pub has_page_locked: unsafe extern "C" fn() -> u32,
     /// Gives a function that sets the context of the calling thread to where its program is. It is called before a
-    /// kernel launch or an unsupported call that has no context, with no lock held.
-    pub set_locator: unsafe extern "C" fn(locate: unsafe extern "C" fn()),
+    /// kernel launch or an unsupported call that has no context, with no lock held; and, with 0, where it must not
+    /// wait for another thread.
+    pub set_locator: unsafe extern "C" fn(locate: Locator),
     /// How many operations were recorded so far.
     pub operations_recorded: unsafe extern "C" fn() -> u64,
     /// Closes the trace: nothing is recorded after.

@@ -32,7 +32,11 @@ def make(
 ) -> Any:
     """Runs an operator of the host that makes page-locked memory, or may give a tensor other such memory."""
     before = _storage_address(_storage_of(args[0])) if operator.name in op_tables.RESIZES else None
-    out = func(*args, **kwargs)
+    _core.handing_out(True)
+    try:
+        out = func(*args, **kwargs)
+    finally:
+        _core.handing_out(False)
     if before is None or _storage_address(_storage_of(out)) != before:
         recorder.announce_page_locked(out)
     return out
@@ -49,6 +53,7 @@ def watch_pointers() -> None:
     tensor.tolist = _reading(tensor.tolist, "Tensor.tolist")
     _watch_resizing()
     _watch_saving()
+    _watch_constructors()
 
 
 def _escaping(function: Callable[..., Any], name: str, by_user: bool) -> Callable[..., Any]:
@@ -75,6 +80,33 @@ def _reading(function: Callable[..., Any], label: str) -> Callable[..., Any]:
             _core.clear_context()
 
     return reading
+
+
+def _watch_constructors() -> None:
+    """Wraps what makes tensors of Python values: it uploads and page-locks without an operator."""
+    for owner, names in ((torch, ("tensor", "as_tensor", "asarray")), (torch.Tensor, ("new_tensor",))):
+        for name in names:
+            setattr(owner, name, _making(getattr(owner, name)))
+
+
+def _making(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def making(*args: Any, **kwargs: Any) -> Any:
+        page_locks = bool(kwargs.get("pin_memory"))
+        _core.mark()
+        if page_locks:
+            _core.handing_out(True)
+        try:
+            made = function(*args, **kwargs)
+            if page_locks:
+                _core.announce_page_locked(made)
+            return made
+        finally:
+            if page_locks:
+                _core.handing_out(False)
+            _core.clear_context()
+
+    return making
 
 
 def _watch_resizing() -> None:

@@ -145,7 +145,3 @@ def watch_streams() -> None:
             _locate(runtime, name)
     _locate(torch.cuda, "synchronize")
     _locate(torch.accelerator, "synchronize")
-    # These upload without an operator.
-    for name in ("tensor", "as_tensor", "asarray"):
-        _locate(torch, name)
-    _locate(torch.Tensor, "new_tensor")

@@ -157,7 +157,7 @@ fn stream_objects_carry_their_count() {
 
 static LOCATED: AtomicU32 = AtomicU32::new(0);
 
-unsafe extern "C" fn locate() {
+unsafe extern "C" fn locate(_may_wait: u32) {
     LOCATED.fetch_add(1, Ordering::Relaxed);
 }
 
