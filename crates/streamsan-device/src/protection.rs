@@ -308,3 +308,108 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readiness::{Readiness, StreamKind};
+
+    fn chain() -> Chain {
+        Readiness::default().open(0, StreamKind::NonBlocking)
+    }
+
+    fn pending(start: usize, end: usize, hides: bool) -> Pending {
+        Pending { start, end, hides, chain: chain(), position: 1 }
+    }
+
+    /// Lets the system look at a byte: it answers where a program would fault.
+    fn may_read(address: usize) -> bool {
+        let mut pipe = [0; 2];
+        // SAFETY: the pipe is made and closed here; the system checks the address itself.
+        unsafe {
+            assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+            let written = libc::write(pipe[1], address as *const c_void, 1);
+            libc::close(pipe[0]);
+            libc::close(pipe[1]);
+            written == 1
+        }
+    }
+
+    fn may_write(address: usize) -> bool {
+        let mut pipe = [0; 2];
+        let byte = 1_u8;
+        // SAFETY: as above.
+        unsafe {
+            assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+            assert_eq!(libc::write(pipe[1], (&raw const byte).cast(), 1), 1);
+            let read = libc::read(pipe[0], address as *mut c_void, 1);
+            libc::close(pipe[0]);
+            libc::close(pipe[1]);
+            read == 1
+        }
+    }
+
+    #[test]
+    fn both_mappings_show_the_same_bytes() {
+        let start = allocate(10_000).expect("a mapping");
+        let (first, shared) = with(|protection| protection.region(start + 9_999)).expect("known");
+        assert_eq!((first, shared.size), (start, 3 * PAGE));
+        // SAFETY: both are mappings made above.
+        unsafe {
+            *((shared.view + 9_999) as *mut u8) = 7;
+            assert_eq!(*((start + 9_999) as *const u8), 7);
+        }
+        assert!(release(start));
+        assert!(!release(start));
+    }
+
+    #[test]
+    fn a_download_hides_its_pages_and_an_upload_keeps_them_from_writes() {
+        let start = allocate(4 * PAGE).expect("a mapping");
+        // Other tests have copies too.
+        let inside = |copy: &Pending| copy.start >= start && copy.end <= start + 4 * PAGE;
+        with(|protection| {
+            protection.add(pending(start + 100, start + 200, true));
+            protection.add(pending(start + 100, start + PAGE + 1, false));
+        });
+        assert!(!may_read(start), "the download wins on the page of both");
+        assert!(may_read(start + PAGE) && !may_write(start + PAGE));
+        assert!(may_write(start + 2 * PAGE));
+        with(|protection| protection.open(|copy| copy.hides && inside(copy)));
+        assert!(may_read(start) && !may_write(start), "the upload is still pending");
+        with(|protection| protection.open(inside));
+        assert!(may_write(start) && may_write(start + PAGE));
+        release(start);
+    }
+
+    #[test]
+    fn an_access_opens_what_it_conflicts_with() {
+        let start = allocate(4 * PAGE).expect("a mapping");
+        with(|protection| {
+            protection.add(pending(start, start + 64, true));
+            protection.add(pending(start + PAGE, start + 3 * PAGE, true));
+        });
+        assert!(!access_at(start + 100 * PAGE, false), "not ours");
+        assert!(access_at(start + 2 * PAGE, false));
+        assert!(may_read(start + PAGE) && may_read(start + 2 * PAGE) && !may_read(start));
+        assert!(access_at(start + 64, true), "beside the copy");
+        assert!(may_read(start));
+        assert!(with(|protection| protection.pending.iter().any(|copy| copy.start == start)));
+        allow(start, 1);
+        assert!(!with(|protection| protection.pending.iter().any(|copy| copy.start == start)));
+        release(start);
+    }
+
+    #[test]
+    fn a_fault_is_an_access_and_the_program_goes_on() {
+        let start = allocate(PAGE).expect("a mapping");
+        watch_faults();
+        with(|protection| protection.add(pending(start, start + 64, true)));
+        // SAFETY: memory of this test; the first access faults, and the handler opens the page.
+        unsafe {
+            *(start as *mut u8) = 9;
+            assert_eq!(*(start as *const u8), 9);
+        }
+        release(start);
+    }
+}
