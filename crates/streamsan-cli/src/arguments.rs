@@ -85,6 +85,9 @@ pub(crate) struct RunArguments {
     /// How many virtual devices
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) device_count: Option<u32>,
+    /// Protect page-locked memory while copies are pending: accesses through pointers are then seen too
+    #[arg(long)]
+    pub(crate) protect_host_memory: bool,
     /// Run a module, like `python -m MODULE ARGS`
     #[arg(short = 'm', value_name = "MODULE", num_args = 1.., allow_hyphen_values = true)]
     pub(crate) module: Vec<OsString>,

@@ -15,5 +15,8 @@ pub(crate) const DEVICE: &str = "STREAMSAN_DEVICE";
 /// Bytes of memory of each virtual device; read by the device library.
 pub(crate) const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
 
+/// 1: page-locked memory is protected while copies are pending; read by the device library.
+pub(crate) const PROTECT: &str = "STREAMSAN_PROTECT";
+
 /// How many virtual devices; read by the device library.
 pub(crate) const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";

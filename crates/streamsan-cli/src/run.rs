@@ -80,6 +80,9 @@ fn prepare(
     if let Some(bytes) = arguments.device_memory {
         command.env(variables::DEVICE_MEMORY, bytes.to_string());
     }
+    if arguments.protect_host_memory {
+        command.env(variables::PROTECT, "1");
+    }
     if let Some(count) = arguments.device_count {
         command.env(variables::DEVICE_COUNT, count.to_string());
     }
