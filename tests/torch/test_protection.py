@@ -1,6 +1,5 @@
 """Page protection: what the host does with page-locked memory through pointers, seen as faults."""
 
-import os
 import subprocess
 import sys
 
@@ -62,11 +61,7 @@ x.copy_(made, non_blocking=True)
 
 @pytest.fixture(scope="module")
 def recording(program):
-    os.environ["STREAMSAN_PROTECT"] = "1"
-    try:
-        return program.run(SOURCE)
-    finally:
-        del os.environ["STREAMSAN_PROTECT"]
+    return program.run(SOURCE, "--protect-host-memory")
 
 
 @pytest.mark.parametrize(
@@ -120,9 +115,7 @@ def test_the_programs_own_fault_ends_it(tmp_path):
         "p.copy_(x, non_blocking=True)\n"
         "ctypes.string_at(8)\n"
     )
-    command = [sys.executable, "-m", "streamsan", "run", "--no-check", "-o", str(tmp_path / "t.sstrace")]
-    environment = {**os.environ, "STREAMSAN_PROTECT": "1"}
-    done = subprocess.run(
-        [*command, str(file)], env=environment, capture_output=True, timeout=100, check=False
-    )
+    command = [sys.executable, "-m", "streamsan", "run", "--no-check", "--protect-host-memory"]
+    command += ["-o", str(tmp_path / "t.sstrace"), str(file)]
+    done = subprocess.run(command, capture_output=True, timeout=100, check=False)
     assert done.returncode == 139
