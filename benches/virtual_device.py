@@ -85,6 +85,7 @@ def python(source: str, watched: bool) -> tuple[str, float]:
 
 
 def main() -> None:
+    """Measures and prints."""
     startup: dict[bool, list[float]] = {False: [], True: []}
     steps: dict[tuple[str, bool], list[float]] = {
         (name, watched): [] for name in WORK for watched in (False, True)
