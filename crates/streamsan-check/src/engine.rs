@@ -20,8 +20,8 @@ use crate::shadow::{Shadow, Space, Touch};
 use std::collections::{HashMap, HashSet};
 use std::mem::Discriminant;
 use streamsan_trace::{
-    Access, AccessMode, BlockId, Event, EventKind, HostWaitHow, MemorySpace, Observer, OpNumber, SiteId,
-    StreamId, Tables, ThreadId, WaitTarget,
+    Access, AccessMode, BlockId, Event, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpNumber,
+    SiteId, StreamId, StringId, Tables, ThreadId, WaitTarget,
 };
 
 /// Receives what the engine finds.
@@ -30,8 +30,8 @@ pub(crate) trait Sink {
     fn hazard(&mut self, hazard: &Hazard, engine: &Engine<'_>);
     /// A call whose effect is looked at line by line, and what it did.
     fn call(&mut self, event: &Event, call: Call, property: Property);
-    /// A pair whose overlap could not be decided.
-    fn undecided(&mut self, second: OpNumber);
+    /// Something that could not be known.
+    fn gap(&mut self, reason: GapReason, detail: StringId, number: OpNumber);
 }
 
 /// Where a thread is, for the proposals of `edges`.
@@ -62,6 +62,8 @@ pub(crate) struct Engine<'a> {
     visits: HashMap<ThreadId, Visit>,
     /// Streams that an object of the program stands for.
     stream_objects: HashSet<StreamId>,
+    /// Page-locked blocks to which a pointer was given away, and to what.
+    escaped: HashMap<BlockId, StringId>,
     coverage: Coverage,
     found: Vec<Hazard>,
     undecided: bool,
@@ -82,6 +84,7 @@ impl<'a> Engine<'a> {
             last_idle_wait: HashMap::new(),
             visits: HashMap::new(),
             stream_objects: HashSet::new(),
+            escaped: HashMap::new(),
             coverage: Coverage::default(),
             found: Vec::new(),
             undecided: false,
@@ -154,6 +157,7 @@ impl<'a> Engine<'a> {
                 self.free(event, block);
                 self.give(sink);
             }
+            EventKind::Escape { block, label } => self.escape(block, label, number, sink),
             EventKind::FreeGuard { block, stream } => {
                 let guard = self.order.guard(stream, number);
                 if let Some(block) = self.blocks.get_mut(block) {
@@ -169,7 +173,6 @@ impl<'a> Engine<'a> {
             }
             EventKind::StreamDestroy { .. }
             | EventKind::FreeDone { .. }
-            | EventKind::Escape { .. }
             | EventKind::Name { .. }
             | EventKind::Gap { .. } => {}
         }
@@ -201,6 +204,21 @@ impl<'a> Engine<'a> {
                 }
             }
         }
+    }
+
+    /// A pointer to page-locked memory was given away. What is done through it is not seen: that matters while
+    /// a copy is pending, and for every later one.
+    fn escape(&mut self, id: BlockId, label: StringId, number: OpNumber, sink: &mut impl Sink) {
+        let Some(block) = self.blocks.get(id) else { return };
+        if !matches!(block.space, MemorySpace::Pinned) {
+            return;
+        }
+        let end = block.address.saturating_add(block.size);
+        let uses = self.shadow.of_block(Space::Host, block.address, end, id);
+        if uses.iter().any(|used| !self.order.ordered(used.epoch, ChainId::HOST)) {
+            sink.gap(GapReason::Escaped, label, number);
+        }
+        self.escaped.entry(id).or_insert(label);
     }
 
     /// A host wait on an event that was never recorded does nothing either.
@@ -292,9 +310,14 @@ impl<'a> Engine<'a> {
 
     fn touch_all(&mut self, epoch: Epoch, actor: Actor, accesses: &[Access], sink: &mut impl Sink) {
         for access in accesses {
+            if actor != Actor::Host
+                && let Some(&label) = self.escaped.get(&access.block)
+            {
+                sink.gap(GapReason::Escaped, label, epoch.number);
+            }
             self.touch(epoch, actor, access);
             if std::mem::take(&mut self.undecided) {
-                sink.undecided(epoch.number);
+                sink.gap(GapReason::Undecided, StringId(0), epoch.number);
             }
         }
         self.give(sink);

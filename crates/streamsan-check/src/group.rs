@@ -7,10 +7,11 @@ use crate::finding::{Finding, Fix, FixAction, Memory, OrderedUpTo, Place};
 use crate::fingerprint::fingerprint;
 use crate::hazard::Hazard;
 use crate::near_miss::near_misses;
+use crate::report::Gap;
 use crate::rules::Rule;
 use crate::rules::events::{Call, CallLines, Property};
-use std::collections::HashMap;
-use streamsan_trace::{AccessMode, BlockId, Event, EventKind, OpNumber, SiteId, Trace};
+use std::collections::{BTreeMap, HashMap};
+use streamsan_trace::{AccessMode, BlockId, Event, EventKind, GapReason, OpNumber, SiteId, StringId, Trace};
 
 /// What makes two hazards one finding: the rule and the lines of both operations. Of a lifetime finding the
 /// second line is that of the free; who got the memory next is chance.
@@ -64,7 +65,7 @@ pub(crate) struct Grouper<'a> {
     index: HashMap<Key, usize>,
     findings: Vec<Finding>,
     pub(crate) calls: CallLines,
-    pub(crate) undecided: Vec<OpNumber>,
+    pub(crate) gaps: BTreeMap<(GapReason, StringId), Gap>,
 }
 
 impl<'a> Grouper<'a> {
@@ -74,7 +75,7 @@ impl<'a> Grouper<'a> {
             index: HashMap::new(),
             findings: Vec::new(),
             calls: CallLines::default(),
-            undecided: Vec::new(),
+            gaps: BTreeMap::new(),
         }
     }
 
@@ -181,8 +182,9 @@ impl Sink for Grouper<'_> {
         self.calls.note(event, call, property, &self.trace.tables);
     }
 
-    fn undecided(&mut self, second: OpNumber) {
-        self.undecided.push(second);
+    fn gap(&mut self, reason: GapReason, detail: StringId, number: OpNumber) {
+        let gap = Gap { reason, detail, count: 0, first: number };
+        self.gaps.entry((reason, detail)).or_insert(gap).count += 1;
     }
 }
 

@@ -62,10 +62,7 @@ pub fn check(trace: &Trace, config: &Config) -> Report {
     let mut grouper = Grouper::new(trace);
     let engine = walk(trace, &none, &mut grouper);
     let mut gaps = gaps(trace);
-    if let Some(&first) = grouper.undecided.first() {
-        let count = grouper.undecided.len() as u64;
-        gaps.push(Gap { reason: GapReason::Undecided, detail: StringId(0), count, first });
-    }
+    gaps.extend(grouper.gaps.values().cloned());
     let coverage = Coverage { opaque: opaque(&gaps), ..engine.coverage() };
     let mut findings = grouper.finish();
     verify::verify(trace, &mut findings);
@@ -82,7 +79,7 @@ pub fn hazards(trace: &Trace) -> Vec<Hazard> {
             self.0.push(*hazard);
         }
         fn call(&mut self, _: &Event, _: Call, _: Property) {}
-        fn undecided(&mut self, _: OpNumber) {}
+        fn gap(&mut self, _: GapReason, _: StringId, _: OpNumber) {}
     }
     let none = Edges::default();
     let mut all = All(Vec::new());

@@ -9,7 +9,7 @@ use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::{Finding, walk};
 use std::collections::HashSet;
-use streamsan_trace::{Event, OpNumber, SiteId, Trace};
+use streamsan_trace::{Event, GapReason, OpNumber, SiteId, StringId, Trace};
 
 struct Remaining<'a> {
     trace: &'a Trace,
@@ -21,7 +21,7 @@ impl Sink for Remaining<'_> {
         self.keys.insert(key(hazard, self.trace));
     }
     fn call(&mut self, _: &Event, _: Call, _: Property) {}
-    fn undecided(&mut self, _: OpNumber) {}
+    fn gap(&mut self, _: GapReason, _: StringId, _: OpNumber) {}
 }
 
 /// Marks the fixes of findings that are gone, with all fixes in place and nothing new reported.

@@ -7,7 +7,9 @@ use streamsan_trace::{GapReason, Trace};
 /// The rule under which a reason is listed.
 pub(crate) fn rule(reason: GapReason) -> Rule {
     match reason {
-        GapReason::OpaqueKernel | GapReason::UnknownOperator | GapReason::Undecided => Rule::Ss902,
+        GapReason::OpaqueKernel | GapReason::UnknownOperator | GapReason::Undecided | GapReason::Escaped => {
+            Rule::Ss902
+        }
         GapReason::UnsupportedCall
         | GapReason::Lost
         | GapReason::Forked
@@ -27,6 +29,7 @@ pub(crate) fn key(reason: GapReason) -> &'static str {
         GapReason::NotClosed => "not-closed",
         GapReason::Damaged => "damaged",
         GapReason::Undecided => "undecided",
+        GapReason::Escaped => "escaped",
     }
 }
 
@@ -41,6 +44,7 @@ pub(crate) fn lines(report: &Report, trace: &Trace) -> Vec<String> {
         GapReason::OpaqueKernel,
         GapReason::UnknownOperator,
         GapReason::Undecided,
+        GapReason::Escaped,
         GapReason::UnsupportedCall,
         GapReason::Forked,
         GapReason::Lost,
@@ -68,6 +72,12 @@ fn line(reason: GapReason, gaps: &[&Gap], trace: &Trace) -> String {
         GapReason::UnknownOperator => {
             let operators = counted(count, "operator call", "operator calls");
             format!("{operators} whose schema does not say what is read and written ({code}){most}")
+        }
+        GapReason::Escaped => {
+            let times = counted(count, "time", "times");
+            format!(
+                "page-locked memory given away while a copy uses it, {times}: what is done through the pointer is not seen ({code}){most}"
+            )
         }
         GapReason::Undecided => {
             let pairs = counted(count, "pair of accesses", "pairs of accesses");

@@ -276,4 +276,6 @@ pub enum GapReason {
     Damaged = 6,
     /// An access whose overlap could not be decided within the effort allowed (SS902).
     Undecided = 7,
+    /// A raw pointer to page-locked memory was given away while copies use the memory (SS902).
+    Escaped = 8,
 }

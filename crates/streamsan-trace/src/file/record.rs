@@ -325,6 +325,7 @@ pub const fn gap_reason(value: u8) -> Option<GapReason> {
         5 => GapReason::NotClosed,
         6 => GapReason::Damaged,
         7 => GapReason::Undecided,
+        8 => GapReason::Escaped,
         _ => return None,
     })
 }
