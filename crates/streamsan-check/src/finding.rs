@@ -24,6 +24,10 @@ pub struct Finding {
     pub count: u64,
     /// What to insert, if a fix could be found.
     pub fix: Option<Fix>,
+    /// Index in the report of a finding whose fix alone also removes this one.
+    pub removed_by: Option<usize>,
+    /// How many later findings the fix of this one alone also removes.
+    pub removes: usize,
     /// Further statements, in order.
     pub notes: Vec<Note>,
     /// Stable identity across runs: a hash of the rule and both places.

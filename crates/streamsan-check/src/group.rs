@@ -118,6 +118,8 @@ impl<'a> Grouper<'a> {
                 before,
                 verified: false,
             }),
+            removed_by: None,
+            removes: 0,
             notes: near_misses(self.trace, hazard, engine),
             fingerprint: fingerprint(hazard.rule, first.as_ref(), &second, &self.trace.tables),
         }

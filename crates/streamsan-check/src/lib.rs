@@ -68,6 +68,7 @@ pub fn check(trace: &Trace, config: &Config) -> Report {
     verify::verify(trace, &mut findings);
     group::fold(&mut findings, trace);
     findings.retain(|finding| !config.ignore.contains(&finding.rule));
+    verify::relate(trace, &mut findings);
     Report { findings, gaps, coverage }
 }
 

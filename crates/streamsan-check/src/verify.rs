@@ -1,4 +1,5 @@
-//! Verification of fixes: one more pass over the log with all proposed waits in place.
+//! Verification of fixes: one more pass over the log with all proposed waits in place, and a few with one
+//! fix each, to see which findings have one cause.
 
 use crate::edges::Edges;
 use crate::engine::{Engine, Sink};
@@ -39,6 +40,40 @@ pub(crate) fn verify(trace: &Trace, findings: &mut [Finding]) {
         if let Some(fix) = &mut finding.fix {
             fix.verified = nothing_new && gone;
         }
+    }
+}
+
+/// Events that [`relate`] may look at in all its passes together.
+const EFFORT: usize = 2_000_000;
+
+/// Says of each finding whether the fix of an earlier one alone removes it: one missing wait is often felt in
+/// several places. Left out where the trace is so long that it would take too long.
+pub(crate) fn relate(trace: &Trace, findings: &mut [Finding]) {
+    let mut passes = EFFORT / trace.events.len().max(1);
+    for index in 0..findings.len() {
+        let finding = &findings[index];
+        let later =
+            findings[index + 1..].iter().any(|later| later.fix.is_some() && later.removed_by.is_none());
+        if finding.removed_by.is_some() || finding.fix.is_none() || !later {
+            continue;
+        }
+        let Some(left) = passes.checked_sub(1) else { return };
+        passes = left;
+        let edges = Edges::new(proposals(finding), &trace.tables);
+        let mut remaining = Remaining { trace, keys: HashSet::new() };
+        walk(trace, &edges, &mut remaining);
+        if key_of(finding, trace).is_none_or(|key| remaining.keys.contains(&key)) {
+            continue;
+        }
+        let mut removes = 0;
+        for later in &mut findings[index + 1..] {
+            let gone = key_of(later, trace).is_some_and(|key| !remaining.keys.contains(&key));
+            if later.removed_by.is_none() && later.fix.is_some() && gone {
+                later.removed_by = Some(index);
+                removes += 1;
+            }
+        }
+        findings[index].removes = removes;
     }
 }
 

@@ -104,6 +104,8 @@ fn finding(rule: Rule, event: &Event, count: u64, trace: &Trace) -> Finding {
         ordered_up_to: None,
         count,
         fix: None,
+        removed_by: None,
+        removes: 0,
         notes: Vec::new(),
         fingerprint: fingerprint(rule, None, &second, &trace.tables),
     }

@@ -69,6 +69,8 @@ impl Case {
                 before: OpNumber(1207),
                 verified: true,
             }),
+            removed_by: None,
+            removes: 0,
             notes: Vec::new(),
             fingerprint: 0x9c1f_0042_0000_abcd,
         });
