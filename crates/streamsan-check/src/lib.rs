@@ -67,9 +67,11 @@ pub fn check(trace: &Trace, config: &Config) -> Report {
     let mut findings = grouper.finish();
     verify::verify(trace, &mut findings);
     group::fold(&mut findings, trace);
+    let found = findings.len();
     findings.retain(|finding| !config.ignore.contains(&finding.rule));
+    let hidden = (found - findings.len()) as u64;
     verify::relate(trace, &mut findings);
-    Report { findings, gaps, coverage }
+    Report { findings, gaps, coverage, hidden }
 }
 
 /// All unordered conflicting pairs that the engine sees, in log order of the later one, before grouping.

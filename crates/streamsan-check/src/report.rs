@@ -12,6 +12,8 @@ pub struct Report {
     pub gaps: Vec<Gap>,
     /// What was seen.
     pub coverage: Coverage,
+    /// How many findings [`Config::ignore`](crate::Config::ignore) left out.
+    pub hidden: u64,
 }
 
 /// Something that could not be seen, with a count. Not a fault of the program.
