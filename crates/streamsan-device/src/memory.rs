@@ -4,11 +4,13 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::RwLock;
 
+use streamsan_record::Library;
 use streamsan_trace::{DeviceId, MemorySpace};
 
 use crate::call::{call, give, read, record, write};
 use crate::devices::{current_device, memory_limit};
 use crate::errors::{Answer, Code};
+use crate::libraries::{library_at, with_caller};
 use crate::protection;
 use crate::regions::{Region, RegionKind, Regions};
 
@@ -118,6 +120,14 @@ pub fn free(start: usize) -> Answer {
     Ok(())
 }
 
+/// Before a call on host memory: a program's own has the place of the program. torch holds locks in such calls, and
+/// its own have a place already.
+fn locate(caller: usize) {
+    if library_at(caller) == Library::Other {
+        record(|recorder| recorder.locate(true));
+    }
+}
+
 fn allocate_host(size: usize, flags: u32) -> Result<usize, Code> {
     let start = if protection::enabled() { protection::allocate(size) } else { map(size, 4096) };
     let start = start.ok_or(Code::MEMORY_ALLOCATION)?;
@@ -160,9 +170,9 @@ unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> Code
     })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaHostAlloc(pointer: *mut usize, size: usize, flags: c_uint) -> Code {
+unsafe extern "C" fn host_alloc(pointer: *mut usize, size: usize, flags: c_uint, caller: usize) -> Code {
     call(|| {
+        locate(caller);
         if pointer.is_null() || flags & !0x7 != 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -173,15 +183,18 @@ unsafe extern "C" fn cudaHostAlloc(pointer: *mut usize, size: usize, flags: c_ui
     })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMallocHost(pointer: *mut usize, size: usize) -> Code {
+with_caller!(cudaHostAlloc, "rcx", host_alloc);
+
+unsafe extern "C" fn malloc_host(pointer: *mut usize, size: usize, caller: usize) -> Code {
     // SAFETY: as the caller of this function promises.
-    unsafe { cudaHostAlloc(pointer, size, 0) }
+    unsafe { host_alloc(pointer, size, 0, caller) }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaFreeHost(pointer: usize) -> Code {
+with_caller!(cudaMallocHost, "rdx", malloc_host);
+
+extern "C" fn free_host(pointer: usize, caller: usize) -> Code {
     call(|| {
+        locate(caller);
         if pointer == 0 {
             return Ok(());
         }
@@ -200,9 +213,11 @@ extern "C" fn cudaFreeHost(pointer: usize) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostRegister(pointer: usize, size: usize, flags: c_uint) -> Code {
+with_caller!(cudaFreeHost, "rsi", free_host);
+
+extern "C" fn host_register(pointer: usize, size: usize, flags: c_uint, caller: usize) -> Code {
     call(|| {
+        locate(caller);
         if pointer == 0 || size == 0 || flags & !0xf != 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -222,9 +237,11 @@ extern "C" fn cudaHostRegister(pointer: usize, size: usize, flags: c_uint) -> Co
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostUnregister(pointer: usize) -> Code {
+with_caller!(cudaHostRegister, "rcx", host_register);
+
+extern "C" fn host_unregister(pointer: usize, caller: usize) -> Code {
     call(|| {
+        locate(caller);
         match region_at(pointer)? {
             Some(Region { start, kind: RegionKind::HostRegistered, .. }) if start == pointer => {}
             Some(_) => return Err(Code::INVALID_VALUE),
@@ -237,6 +254,8 @@ extern "C" fn cudaHostUnregister(pointer: usize) -> Code {
             .ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
     })
 }
+
+with_caller!(cudaHostUnregister, "rsi", host_unregister);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaHostGetDevicePointer(device: *mut usize, host: usize, _flags: c_uint) -> Code {
@@ -288,15 +307,15 @@ mod tests {
         assert_eq!((code, pointer), (Code::MEMORY_ALLOCATION, 0));
         let mut one = [0_u8; 64];
         let address = one.as_mut_ptr() as usize;
-        assert_eq!(cudaHostRegister(address, 64, 0), Code::SUCCESS);
-        assert_eq!(cudaHostRegister(address + 8, 8, 0), Code::HOST_MEMORY_ALREADY_REGISTERED);
-        assert_eq!(cudaHostUnregister(address), Code::SUCCESS);
-        assert_eq!(cudaHostUnregister(address), Code::HOST_MEMORY_NOT_REGISTERED);
+        assert_eq!(host_register(address, 64, 0, 0), Code::SUCCESS);
+        assert_eq!(host_register(address + 8, 8, 0, 0), Code::HOST_MEMORY_ALREADY_REGISTERED);
+        assert_eq!(host_unregister(address, 0), Code::SUCCESS);
+        assert_eq!(host_unregister(address, 0), Code::HOST_MEMORY_NOT_REGISTERED);
     }
 
     #[test]
     fn a_null_pointer_may_be_freed() {
         assert_eq!(cudaFree(0), Code::SUCCESS);
-        assert_eq!(cudaFreeHost(0), Code::SUCCESS);
+        assert_eq!(free_host(0, 0), Code::SUCCESS);
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use streamsan_record::table::RawAccess;
 use streamsan_trace::{AccessMode, OpKind};
@@ -131,7 +132,7 @@ pub fn capture_with_caller(py: Python<'_>) -> (Stack, bool) {
 
 /// Called by the recorder before what has no context.
 pub unsafe extern "C" fn locate(may_wait: u32) {
-    if may_wait == 0 && !holds_interpreter() {
+    if !holds_interpreter() && (may_wait == 0 || !has_python_state()) {
         return;
     }
     // A panic must not unwind into the runtime's caller; its message has been printed.
@@ -147,6 +148,12 @@ fn holds_interpreter() -> bool {
     });
     // SAFETY: the function may be called from any thread.
     check.is_some_and(|check| unsafe { check() } == 1)
+}
+
+/// Whether the calling thread has run Python: another one has no place to tell.
+fn has_python_state() -> bool {
+    // SAFETY: the function may be called from any thread once the interpreter is there, which loaded this module.
+    unsafe { !ffi::PyGILState_GetThisThreadState().is_null() }
 }
 
 fn apply(context: Context) {

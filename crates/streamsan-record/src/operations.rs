@@ -127,6 +127,7 @@ impl Recorder {
         blocking: bool,
         touched: &[(Rows, AccessMode)],
     ) {
+        self.locate(true);
         let mut thread = self.begin();
         let label =
             if thread.context.label == StringId(0) { self.string(name) } else { thread.context.label };

@@ -215,8 +215,9 @@ impl Recorder {
         thread.emit(&self.file, &kind, &[]);
     }
 
-    /// Has the torch layer say where the program is, if nothing on this thread has a context. No lock is held.
-    pub(crate) fn locate(&self, may_wait: bool) {
+    /// Has the torch layer say where the program is, if nothing on this thread has a context. To be called with no
+    /// lock held; `may_wait`: for the interpreter too.
+    pub fn locate(&self, may_wait: bool) {
         if let Some(locate) = self.locator.get()
             && self.thread().context.label == StringId(0)
         {
