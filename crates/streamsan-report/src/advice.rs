@@ -2,8 +2,9 @@
 
 use crate::labels::{free_mark, second_mark};
 use crate::names::Names;
-use crate::places::{Location, locate_frame};
-use streamsan_check::{Actor, Finding, Fix, FixAction, Rule};
+use crate::numbers::counted;
+use crate::places::{Location, locate, locate_frame, primary_site};
+use streamsan_check::{Actor, Finding, Fix, FixAction, Report, Rule};
 use streamsan_trace::{CaptureKind, FrameId, StreamId, Trace};
 
 /// A fix, ready to be written.
@@ -20,6 +21,10 @@ pub(crate) struct Advice<'a> {
     pub(crate) verified: bool,
     /// Other ways, with what they cost.
     pub(crate) alternatives: Vec<String>,
+    /// Nothing can go between the two operations, as they are on one line: what to do about it.
+    split: Option<&'static str>,
+    /// How many other findings are gone with this one.
+    removes: usize,
 }
 
 #[derive(PartialEq, Eq)]
@@ -49,15 +54,19 @@ impl<'a> Advice<'a> {
             }
         }
         let code: Option<Vec<&str>> = steps.iter().map(|step| step.code.as_deref()).collect();
+        let split = split(finding, fix, trace);
+        let code = code.filter(|lines| split.is_none() && !lines.is_empty());
         let mark =
             if frees_too_early(finding) { free_mark(finding) } else { second_mark(finding).unwrap_or("it") };
         Self {
-            code: code.filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n")),
+            code: code.map(|lines| lines.join("\n")),
             steps,
             place: fix.frame.and_then(|frame| locate_frame(trace, frame)),
             mark,
             verified: fix.verified,
-            alternatives: writer.alternatives(fix),
+            alternatives: if split.is_some() { Vec::new() } else { writer.alternatives(fix) },
+            split,
+            removes: finding.removes,
         }
     }
 
@@ -65,6 +74,9 @@ impl<'a> Advice<'a> {
     ///
     /// Several steps have a line each.
     pub(crate) fn line(&self) -> String {
+        if let Some(split) = self.split {
+            return split.to_owned();
+        }
         let place = self.place.as_ref().map_or_else(|| self.mark.to_owned(), Location::line);
         match self.steps.as_slice() {
             [Step { words, code: Some(code) }] => format!("before {place}, {words}: {code}"),
@@ -81,12 +93,55 @@ impl<'a> Advice<'a> {
     }
 
     /// What is known of the fix.
-    pub(crate) fn standing(&self) -> &'static str {
-        if self.verified {
+    pub(crate) fn standing(&self) -> String {
+        let standing = if self.split.is_some() {
+            "not confirmed: run again after the change"
+        } else if self.verified {
             "checked: with the fixes of this report in place this finding is gone and nothing new appears"
         } else {
             "not confirmed: this may be only a part of what is missing; run again after the change"
+        };
+        match self.removes {
+            0 => standing.to_owned(),
+            count => {
+                let more = counted(count as u64, "more finding", "more findings");
+                format!("{standing}\nthis wait alone also removes {more}")
+            }
         }
+    }
+}
+
+/// ``gone with the fix before train.py:41 (of the finding at train.py:41, above)``, if that is so.
+pub(crate) fn gone_with(finding: &Finding, report: &Report, trace: &Trace) -> Option<String> {
+    let root = report.findings.get(finding.removed_by?)?;
+    let shown = locate(trace, primary_site(root)).map_or_else(String::new, |at| format!(" at {}", at.line()));
+    let place = root.fix.as_ref().and_then(|fix| locate_frame(trace, fix.frame?));
+    Some(match place {
+        Some(place) => format!("gone with the fix before {} (of the finding{shown}, above)", place.line()),
+        None => format!("gone with the fix of the finding{shown}, above"),
+    })
+}
+
+/// What to do instead if a wait before the line comes too early: the line itself issues both operations.
+fn split(finding: &Finding, fix: &Fix, trace: &Trace) -> Option<&'static str> {
+    let first = locate(trace, finding.first?.site)?;
+    let second = locate(trace, finding.second.site)?;
+    let place = locate_frame(trace, fix.frame?)?;
+    let line = |at: &Location<'_>| (at.frame.file, at.frame.line);
+    if first.frame.line == 0 || line(&first) != line(&second) || line(&place) != line(&second) {
+        return None;
+    }
+    let with_host = matches!(finding.rule, Rule::Ss301 | Rule::Ss302 | Rule::Ss303);
+    // What ends further left is evaluated first: then the pair is of two turns of a loop, and a wait before
+    // the line comes between them.
+    let end = |at: &Location<'_>| (at.frame.end_line, at.frame.end_column);
+    let next_turn = first.frame.column > 0 && second.frame.column > 0 && end(&second) < end(&first);
+    match (with_host, fix.verified) {
+        (true, verified) if !(verified && next_turn) => Some(
+            "both happen on this line: split it and wait between the two parts, or leave out `non_blocking=True`",
+        ),
+        (false, false) => Some("both happen on this line: split it and wait between the two parts"),
+        _ => None,
     }
 }
 

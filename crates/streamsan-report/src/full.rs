@@ -1,6 +1,6 @@
 //! Text with source lines: what people read first.
 
-use crate::advice::Advice;
+use crate::advice::{Advice, gone_with};
 use crate::headline::headline;
 use crate::labels::{first_label, free_label, second_label};
 use crate::names::Names;
@@ -20,6 +20,7 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
     let mut files = Files { sources, texts: BTreeMap::new() };
     let mut explained = BTreeSet::new();
     let mut text = String::new();
+    let mut numbered = None;
     let mut left = options.limit.unwrap_or(usize::MAX);
     for one in checked {
         let findings = &one.report.findings;
@@ -31,13 +32,18 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
         let names = Names::new(one.trace);
         for finding in shown {
             let explain = explained.insert(finding.rule);
-            text.push_str(&render_finding(finding, one.trace, &names, &mut files, explain, &renderer));
+            text.push_str(&render_finding(finding, one, &names, &mut files, explain, &renderer));
             text.push_str("\n\n");
         }
+        numbered = numbered.or(shown.first().map(|finding| finding.first.unwrap_or(finding.second).number));
         if shown.len() < findings.len() {
             let more = counted((findings.len() - shown.len()) as u64, "more finding", "more findings");
             let _ = write!(text, "{more}, not shown here: streamsan check {}\n\n", printable(one.file));
         }
+    }
+    if let Some(number) = numbered {
+        let _ =
+            write!(text, "{number}: operations are numbered in the order in which the host issued them.\n\n");
     }
     text.push_str(&crate::summary(checked));
     text
@@ -94,12 +100,13 @@ struct Mark<'a> {
 
 fn render_finding(
     finding: &Finding,
-    trace: &Trace,
+    checked: &Checked<'_>,
     names: &Names<'_>,
     files: &mut Files<'_>,
     explain: bool,
     renderer: &Renderer,
 ) -> String {
+    let trace = checked.trace;
     let rule = finding.rule;
     let level = match rule.level() {
         streamsan_check::Level::Error => Level::ERROR,
@@ -119,7 +126,9 @@ fn render_finding(
     group = group
         .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(printable(&note))));
     let mut groups = vec![group];
-    if let Some(fix) = &finding.fix {
+    if let Some(gone) = gone_with(finding, checked.report, trace) {
+        groups.push(Group::with_title(Level::HELP.secondary_title(printable(&gone))));
+    } else if let Some(fix) = &finding.fix {
         let advice = Advice::new(finding, fix, trace, names);
         let title = Level::HELP.secondary_title(printable(&advice.line()));
         let statements = advice.alternatives.iter().map(|text| Level::NOTE.message(printable(text)));

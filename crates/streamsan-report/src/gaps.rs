@@ -1,6 +1,7 @@
 //! What could not be seen, said as a limit of the tool.
 
-use crate::numbers::counted;
+use crate::numbers::{counted, grouped};
+use std::collections::BTreeSet;
 use streamsan_check::{Gap, Report, Rule};
 use streamsan_trace::{GapReason, Trace};
 
@@ -40,7 +41,7 @@ pub(crate) fn loses_events(reason: GapReason) -> bool {
 
 /// One line for each reason, in a fixed order.
 pub(crate) fn lines(report: &Report, trace: &Trace) -> Vec<String> {
-    const ORDER: [GapReason; 8] = [
+    const ORDER: [GapReason; 9] = [
         GapReason::OpaqueKernel,
         GapReason::UnknownOperator,
         GapReason::Undecided,
@@ -74,9 +75,10 @@ fn line(reason: GapReason, gaps: &[&Gap], trace: &Trace) -> String {
             format!("{operators} whose schema does not say what is read and written ({code}){most}")
         }
         GapReason::Escaped => {
-            let times = counted(count, "time", "times");
+            let times = if count == 1 { "once".to_owned() } else { format!("{} times", grouped(count)) };
+            let by = by(gaps, trace);
             format!(
-                "page-locked memory given away while a copy uses it, {times}: what is done through the pointer is not seen ({code}){most}"
+                "page-locked memory given away{by} {times} while a copy uses it: what is done through it is not seen ({code})"
             )
         }
         GapReason::Undecided => {
@@ -120,6 +122,17 @@ fn most_often(gaps: &[&Gap], trace: &Trace) -> String {
         Some(gap) if gaps.len() == 1 => format!(": `{}`", shorten(trace.tables.string(gap.detail))),
         Some(gap) => format!(", most often `{}`", shorten(trace.tables.string(gap.detail))),
     }
+}
+
+/// `` by `numpy()` ``, or nothing.
+fn by(gaps: &[&Gap], trace: &Trace) -> String {
+    let names: BTreeSet<&str> =
+        gaps.iter().map(|gap| trace.tables.string(gap.detail)).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = names.iter().map(|name| format!("`{}`", shorten(name))).collect();
+    format!(" by {}", names.join(" and "))
 }
 
 /// Kernel names can have hundreds of characters.

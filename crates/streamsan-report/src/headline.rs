@@ -15,7 +15,7 @@ pub(crate) fn headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> S
 
 /// The headline for formats that name both streams elsewhere.
 pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
-    let second = names.actor_spoken(finding.second.actor);
+    let second = names.actor(finding.second.actor);
     let memory = finding
         .old_memory
         .filter(|_| finding.rule != Rule::Ss201)
@@ -28,13 +28,12 @@ pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>
         Rule::Ss201 => {
             let owner = finding.memory.and_then(|memory| memory.owner);
             let owner = match owner {
-                Some(owner) => format!("{}, where it was allocated", names.stream_spoken(owner)),
+                Some(owner) => format!("{}, where it was allocated", names.stream(owner)),
                 None => "the stream where it was allocated".to_owned(),
             };
             format!("{second} uses {memory} without waiting for {owner}")
         }
         Rule::Ss202 => {
-            let second = names.actor(finding.second.actor);
             format!("memory of {memory} reused on {second} while {}", still(finding, names))
         }
         Rule::Ss203 => format!("memory of {memory} freed while {}", still(finding, names)),
@@ -71,9 +70,9 @@ pub(crate) fn on_host_memory(finding: &Finding, trace: &Trace) -> bool {
 }
 
 fn between(finding: &Finding, names: &Names<'_>) -> String {
-    let second = names.actor_spoken(finding.second.actor);
+    let second = names.actor(finding.second.actor);
     match finding.first {
-        Some(first) => format!(" between {} and {second}", names.actor_spoken(first.actor)),
+        Some(first) => format!(" between {} and {second}", names.actor(first.actor)),
         None => format!(" in {second}"),
     }
 }

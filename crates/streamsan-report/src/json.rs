@@ -21,6 +21,8 @@ struct Document<'a> {
     tool: &'a str,
     findings: Vec<JsonFinding<'a>>,
     gaps: Vec<JsonGap<'a>>,
+    /// How many findings `--ignore` or `--select` left out.
+    hidden: u64,
     coverage: JsonCoverage,
 }
 
@@ -48,6 +50,10 @@ struct JsonFinding<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     old_alloc: Option<JsonSite<'a>>,
     fix: Option<JsonFix<'a>>,
+    /// The id of a finding whose fix alone also removes this one.
+    removed_by: Option<String>,
+    /// How many other findings the fix of this one alone also removes.
+    removes: usize,
     notes: Vec<String>,
 }
 
@@ -142,13 +148,17 @@ pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
         tool: options.tool,
         findings: Vec::new(),
         gaps: Vec::new(),
+        hidden: checked.iter().map(|one| one.report.hidden).sum(),
         coverage: JsonCoverage::default(),
     };
     for one in checked {
         let names = Names::new(one.trace);
+        let before = document.findings.len();
         for finding in &one.report.findings {
-            let id = format!("F{}", document.findings.len() + 1);
-            document.findings.push(convert(id, finding, one, &names));
+            let id = |index: usize| format!("F{}", before + index + 1);
+            let mut converted = convert(id(document.findings.len() - before), finding, one, &names);
+            converted.removed_by = finding.removed_by.map(id);
+            document.findings.push(converted);
         }
         document.gaps.extend(one.report.gaps.iter().map(|gap| JsonGap {
             rule: gaps::rule(gap.reason).code(),
@@ -160,8 +170,9 @@ pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
         let (sum, coverage) = (&mut document.coverage, one.report.coverage);
         sum.operations += coverage.operations;
         sum.opaque += coverage.opaque;
-        sum.streams += coverage.streams;
-        sum.devices += coverage.devices;
+        // Processes of one job share devices, so that a sum would mean nothing.
+        sum.streams = sum.streams.max(coverage.streams);
+        sum.devices = sum.devices.max(coverage.devices);
         sum.waits += coverage.waits;
         sum.host_waits += coverage.host_waits;
         sum.blocks += coverage.blocks;
@@ -212,6 +223,8 @@ fn convert<'a>(id: String, finding: &Finding, checked: &Checked<'a>, names: &Nam
         old_memory: finding.old_memory.map(|known| memory(&known, names)),
         old_alloc: finding.old_memory.and_then(|known| known_site(known.alloc_site, trace)),
         fix,
+        removed_by: None,
+        removes: finding.removes,
         notes: statements,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn second_mark(finding: &Finding) -> Option<&'static str> {
     }
 }
 
-/// ``(1) wrote `x` on default (#1203 memcpy HtoD)``.
+/// ``(1) wrote `x` on the default stream (#1203 memcpy HtoD)``.
 ///
 /// Between streams the past tense says that it was issued earlier. Where the point is that it may not be
 /// done, the present says so.
@@ -45,7 +45,7 @@ pub(crate) fn first_label(finding: &Finding, first: &Place, trace: &Trace, names
     format!("(1) {}", act(verb, memory, first, trace, names))
 }
 
-/// `(2) last reference gone, block returned to the allocator of default (#904)`.
+/// `(2) last reference gone, block returned to the allocator of the default stream (#904)`.
 pub(crate) fn free_label(finding: &Finding, free: &Place, names: &Names<'_>) -> String {
     let mark = free_mark(finding);
     let number = free.number;

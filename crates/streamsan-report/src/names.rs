@@ -160,25 +160,18 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A stream within a sentence: `` `side` ``, `default`, `stream 3`.
+    /// A stream within a sentence: `` `side` ``, `the default stream`, `stream 3`.
     pub fn stream(&self, stream: StreamId) -> String {
         match self.streams.get(&stream) {
             Some(Stream { legacy_default: false, name: Some(name), number, shared_name, .. }) => {
                 let which = if *shared_name { format!(" (stream {number})") } else { String::new() };
                 format!("`{}`{which}", name.text)
             }
-            _ => self.stream_plain(stream),
-        }
-    }
-
-    /// A stream within a headline: `` `side` ``, `the default stream`, `stream 3`.
-    pub fn stream_spoken(&self, stream: StreamId) -> String {
-        match self.streams.get(&stream) {
             Some(entry) if entry.legacy_default && self.several_devices => {
                 format!("the default stream of device {}", entry.device.0)
             }
             Some(entry) if entry.legacy_default => "the default stream".to_owned(),
-            _ => self.stream(stream),
+            _ => self.stream_plain(stream),
         }
     }
 
@@ -191,7 +184,7 @@ impl<'a> Names<'a> {
                 let created = in_parentheses(self.trace, entry.created).replace('(', "(created at ");
                 format!("{named}{created}")
             }
-            _ => self.stream_spoken(stream),
+            _ => self.stream(stream),
         }
     }
 
@@ -227,13 +220,6 @@ impl<'a> Names<'a> {
         }
     }
 
-    pub(crate) fn actor_spoken(&self, actor: Actor) -> String {
-        match actor {
-            Actor::Stream(stream) => self.stream_spoken(stream),
-            Actor::Host => "the host".to_owned(),
-        }
-    }
-
     /// A block's name, if it has one.
     pub fn block(&self, block: BlockId) -> Option<&str> {
         self.blocks.get(&block).map(|name| name.text.as_str())
@@ -263,12 +249,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Memory in a headline: `` `x` ``, `a 4.0 MiB tensor`, `a tensor`.
+    /// Memory in a headline: `` `x` ``, `a tensor of 4.0 MiB`, `a tensor`.
     pub(crate) fn memory_spoken(&self, memory: &Memory) -> String {
         match (self.block(memory.block), memory.size) {
             (Some(name), _) => format!("`{name}`"),
             (None, 0) => format!("a {}", self.sort(memory.block)),
-            (None, size) => format!("a {} {}", bytes(size), self.sort(memory.block)),
+            (None, size) => format!("a {} of {}", self.sort(memory.block), bytes(size)),
         }
     }
 

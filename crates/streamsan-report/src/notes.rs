@@ -4,7 +4,7 @@ use crate::headline::is_reuse;
 use crate::labels::{new_memory, old_memory, second_mark};
 use crate::names::Names;
 use crate::numbers::{bytes, counted, grouped};
-use crate::places::{in_parentheses, locate};
+use crate::places::{in_parentheses, locate, user_stack};
 use crate::why::why;
 use std::fmt::Write as _;
 use streamsan_check::{Finding, Memory, Note, Place, Rule};
@@ -14,9 +14,13 @@ use streamsan_trace::{SiteId, Trace};
 pub(crate) fn notes(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(missing_edge(finding, trace, names));
+    if finding.first.is_some() && finding.free.is_some() {
+        notes.push("in time: (1), then (2), then (3), in the order in which the host issued them".to_owned());
+    }
     notes.extend(finding.notes.iter().filter_map(|note| near_miss(note, finding, trace, names)));
     notes.extend(finding.first.and_then(|first| backward("(1)", &first, trace)));
     notes.extend(backward(second_mark(finding).unwrap_or("it"), &finding.second, trace));
+    notes.extend(callers(finding, trace));
     notes.extend(why(finding, trace, names));
     notes.extend(memory(finding, trace, names));
     notes
@@ -93,6 +97,33 @@ fn near_miss(note: &Note, finding: &Finding, trace: &Trace, names: &Names<'_>) -
         // Said together with the count.
         Note::FirstOccurrence { .. } => None,
     }
+}
+
+/// `(1) called from loader.py:30`: who called the function that an access is in, if that says something new.
+fn callers(finding: &Finding, trace: &Trace) -> Option<String> {
+    let second = (second_mark(finding).unwrap_or("it"), finding.second.site);
+    let places: Vec<_> = finding.first.map(|first| ("(1)", first.site)).into_iter().chain([second]).collect();
+    let function = |site| {
+        let frame = user_stack(trace, site).next()?.frame;
+        Some((frame.file, frame.function))
+    };
+    let said: Vec<String> = places
+        .iter()
+        .filter_map(|&(mark, site)| {
+            let mut stack = user_stack(trace, site);
+            let (inner, outer) = (stack.next()?, stack.next()?);
+            let main =
+                trace.tables.string(inner.frame.function) == "main" && inner.frame.file == outer.frame.file;
+            // Both in one call of one function: it can be read in one place.
+            let together = places.iter().all(|&(_, other)| {
+                function(other) == function(site)
+                    && user_stack(trace, other).nth(1).map(|at| at.line()) == Some(outer.line())
+            });
+            let one_file = inner.frame.file == outer.frame.file;
+            (!main && !(together && one_file)).then(|| format!("{mark} called from {}", outer.line()))
+        })
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 fn backward(mark: &str, place: &Place, trace: &Trace) -> Option<String> {

@@ -27,15 +27,27 @@ pub(crate) fn verdict(checked: &[Checked<'_>]) -> String {
     if coverage.operations == 0 {
         return nothing_captured(checked, errors + warnings);
     }
-    let operations = counted(coverage.operations, "operation", "operations");
-    let streams = counted(coverage.streams, "stream", "streams");
-    if errors + warnings == 0 {
-        let edges = counted(coverage.waits, "record-wait edge", "record-wait edges");
+    let mut operations = counted(coverage.operations, "operation", "operations");
+    let mut streams = counted(coverage.streams, "stream", "streams");
+    if checked.len() > 1 {
+        operations = format!("{operations} of {} traces", checked.len());
+        streams = format!("at most {streams}");
+    }
+    let hidden: u64 = checked.iter().map(|one| one.report.hidden).sum();
+    let not_shown = format!("{} not shown (--ignore, --select)", counted(hidden, "finding", "findings"));
+    if errors + warnings == 0 && hidden > 0 {
+        let _ = writeln!(text, "{not_shown}; nothing else in what was seen: {operations}, {streams}.");
+    } else if errors + warnings == 0 {
+        let edges = counted(coverage.waits, "wait between streams", "waits between streams");
         let _ = writeln!(text, "No hazards in what was seen: {operations}, {streams}, {edges}.");
     } else {
         let devices = counted(coverage.devices, "device", "devices");
         let found = found(errors, warnings);
-        let _ = writeln!(text, "Found {found} in {operations} on {streams} of {devices}.");
+        let each = if checked.len() > 1 { " each" } else { "" };
+        let _ = writeln!(text, "Found {found} in {operations} on {streams} of {devices}{each}.");
+        if hidden > 0 {
+            let _ = writeln!(text, "{not_shown}.");
+        }
     }
     let _ = writeln!(text, "{}", seen(checked, &coverage));
     text.push_str(&not_seen(checked));
@@ -58,12 +70,11 @@ fn found(errors: u64, warnings: u64) -> String {
 fn seen(checked: &[Checked<'_>], coverage: &Coverage) -> String {
     let known = percent(coverage.operations.saturating_sub(coverage.opaque), coverage.operations);
     let opaque = match coverage.opaque {
-        0 => "none opaque".to_owned(),
-        opaque => format!("{} opaque (SS902)", grouped(opaque)),
+        0 => "no unknown kernels".to_owned(),
+        opaque => format!("{} with unknown accesses (SS902)", grouped(opaque)),
     };
     let reasons = || checked.iter().flat_map(|checked| checked.report.gaps.iter().map(|gap| gap.reason));
-    let lost =
-        if reasons().any(gaps::loses_events) { "events are missing (SS901)" } else { "no events lost" };
+    let lost = if reasons().any(gaps::loses_events) { "events are missing (SS901)" } else { "nothing lost" };
     format!("Seen: {known} of operations with known accesses, {opaque}, {lost}.")
 }
 
@@ -104,8 +115,9 @@ fn total(checked: &[Checked<'_>]) -> Coverage {
         Coverage {
             operations: sum.operations + one.operations,
             opaque: sum.opaque + one.opaque,
-            streams: sum.streams + one.streams,
-            devices: sum.devices + one.devices,
+            // Processes of one job share devices, so that a sum would mean nothing.
+            streams: sum.streams.max(one.streams),
+            devices: sum.devices.max(one.devices),
             waits: sum.waits + one.waits,
             host_waits: sum.host_waits + one.host_waits,
             blocks: sum.blocks + one.blocks,

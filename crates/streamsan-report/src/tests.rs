@@ -5,6 +5,7 @@ mod fixture;
 mod host;
 mod lifetime;
 mod reading;
+mod relations;
 mod summary;
 
 use crate::{Checked, Format, Options, Sources, render};

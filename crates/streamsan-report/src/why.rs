@@ -69,7 +69,7 @@ fn handed_out(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<Str
         _ => consequence(finding)?,
     };
     Some(format!(
-        "{allocator} gives a freed block back to its owner stream, {owner}, at once: {then}\nonly `record_stream`, or a wait of {owner} for {user} before {}, holds it back",
+        "{allocator} gives a freed block back to its owner, {owner}, at once: {then}\nonly `record_stream`, or a wait of {owner} for {user} before {}, holds it back",
         free_mark(finding)
     ))
 }

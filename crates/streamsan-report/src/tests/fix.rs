@@ -63,7 +63,10 @@ fn current_stream_if_it_has_no_name() {
 #[test]
 fn default_stream_waits() {
     let line = help(|case| wait(case, DEFAULT, SIDE, true));
-    assert_eq!(line, "before train.py:41, make default wait: torch.cuda.default_stream().wait_stream(side)");
+    assert_eq!(
+        line,
+        "before train.py:41, make the default stream wait: torch.cuda.default_stream().wait_stream(side)"
+    );
 }
 
 #[test]
@@ -168,5 +171,5 @@ fn several(change: impl FnOnce(&mut Case)) -> String {
 #[test]
 fn sim_programs_get_no_python() {
     let line = help(|case| case.trace.header.capture = CaptureKind::Sim);
-    assert_eq!(line, "before train.py:41, record an event in default and let `side` wait for it");
+    assert_eq!(line, "before train.py:41, record an event in the default stream and let `side` wait for it");
 }

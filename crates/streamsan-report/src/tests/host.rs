@@ -89,7 +89,7 @@ fn other_work_than_copies_and_no_names() {
     }
     let text = full(&case);
     assert!(
-        text.contains("the host reads a 4.0 MiB pinned buffer before the kernel that fills it is done\n"),
+        text.contains("the host reads a pinned buffer of 4.0 MiB before the kernel that fills it is done\n"),
         "{text}"
     );
     assert!(text.contains("(2) the host reads the pinned buffer (#40)"), "{text}");

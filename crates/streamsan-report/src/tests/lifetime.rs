@@ -104,8 +104,14 @@ fn the_next_tensor_of_the_same_name() {
     case.rename_block(NEW, "chunk");
     case.finding().first.as_mut().unwrap().access = Some(AccessMode::Unknown);
     let text = full(&case);
-    assert!(text.contains("memory of `chunk` reused on default while `side` may still use it\n"), "{text}");
-    assert!(text.contains("(3) overwrites the same block, now the next `chunk`, on default"), "{text}");
+    assert!(
+        text.contains("memory of `chunk` reused on the default stream while `side` may still use it\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("(3) overwrites the same block, now the next `chunk`, on the default stream"),
+        "{text}"
+    );
     assert!(text.contains("(1) may use `chunk` on `side`"), "{text}");
 }
 
@@ -179,7 +185,7 @@ fn freed_at_an_unknown_place() {
     let text = full(&case);
     assert!(
         text.contains(
-            "(2) last reference gone, block returned to the allocator of default (#904), at an unknown place"
+            "(2) last reference gone, block returned to the allocator of the default stream (#904), at an unknown place"
         ),
         "{text}"
     );

@@ -19,6 +19,8 @@ fn with_every_gap(mut case: Case) -> Case {
     gap(&mut case, GapReason::UnknownOperator, "my_extension::step", 1);
     gap(&mut case, GapReason::UnsupportedCall, "cudaGraphLaunch", 3);
     gap(&mut case, GapReason::Undecided, "", 2);
+    gap(&mut case, GapReason::Escaped, "numpy()", 2);
+    gap(&mut case, GapReason::Escaped, "data_ptr()", 1);
     gap(&mut case, GapReason::Forked, "", 4);
     gap(&mut case, GapReason::Lost, "the disk is full", 1);
     gap(&mut case, GapReason::NotClosed, "", 1);
