@@ -3,26 +3,57 @@
 use crate::ExitStatus;
 use crate::arguments::ExplainArguments;
 use crate::fault::Fault;
+use crate::nearest::nearest;
 use crate::output;
 use std::fmt::Write as _;
 use streamsan_check::{Level, Rule};
 
 const LIMITS: &str = include_str!("pages/limits.md");
 
+/// Stands before the first `sim` block of a page.
+const SIM: &str = "As a stream program (the language: docs/programs.md):";
+
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<i32, Fault> {
     let text = match arguments.topic.to_ascii_lowercase().as_str() {
         "limits" => LIMITS.to_owned(),
         "rules" => list(),
         topic => match Rule::parse(topic) {
-            Some(rule) => rule.page().to_owned(),
-            None => {
-                return Err(Fault::new(format!("there is no rule {}", arguments.topic))
-                    .help("`streamsan explain rules` lists them"));
-            }
+            Some(rule) => page(rule),
+            None => return Err(unknown(&arguments.topic)),
         },
     };
     output::print(&text);
     Ok(ExitStatus::Clean.code())
+}
+
+/// The page for a terminal: without what is meant for programs, and with a word on the `sim` blocks.
+fn page(rule: Rule) -> String {
+    let mut text = String::new();
+    let mut comment = false;
+    let mut blank = false;
+    for line in rule.page().lines() {
+        comment |= line.trim_start().starts_with("<!--");
+        let skipped = comment || blank && line.is_empty();
+        comment &= !line.trim_end().ends_with("-->");
+        if skipped {
+            continue;
+        }
+        if line == "```sim" && !text.contains(SIM) {
+            let _ = writeln!(text, "{SIM}\n");
+        }
+        let _ = writeln!(text, "{line}");
+        blank = line.is_empty();
+    }
+    text
+}
+
+fn unknown(topic: &str) -> Fault {
+    let topics = Rule::all().flat_map(|rule| [rule.code(), rule.name()]).chain(["rules", "limits"]);
+    let fault = Fault::new(format!("there is no rule {topic}"));
+    match nearest(topic, topics) {
+        Some(near) => fault.help(format!("did you mean `streamsan explain {near}`?")),
+        None => fault.help("`streamsan explain rules` lists them"),
+    }
 }
 
 fn list() -> String {

@@ -13,6 +13,7 @@ mod environment;
 mod explain;
 mod fault;
 mod guard;
+mod nearest;
 mod output;
 mod reports;
 mod run;
@@ -22,7 +23,8 @@ mod status;
 pub use status::ExitStatus;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use fault::Fault;
 use std::ffi::OsString;
 
@@ -38,6 +40,10 @@ pub fn main(args: Vec<OsString>) -> i32 {
 fn start(args: &[OsString]) -> i32 {
     let arguments = match Arguments::try_parse_from(args) {
         Ok(arguments) => arguments,
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => {
+            output::error(&unknown_command(&error, args).to_string());
+            return ExitStatus::Usage.code();
+        }
         Err(error) => {
             // Help and version are no mistakes. A closed pipe is nothing to complain about.
             let _ = error.print();
@@ -58,4 +64,28 @@ fn start(args: &[OsString]) -> i32 {
         output::error(&fault.to_string());
         ExitStatus::Usage.code()
     })
+}
+
+/// A first word that is no command: a script, or a slip.
+fn unknown_command(error: &clap::Error, args: &[OsString]) -> Fault {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return Fault::new("unrecognized subcommand").help("streamsan --help");
+    };
+    let fault = Fault::new(format!("unrecognized subcommand '{word}'"));
+    let rest: Vec<String> = args
+        .iter()
+        .skip_while(|argument| argument.to_str() != Some(word))
+        .map(|argument| guard::quoted(&argument.to_string_lossy()))
+        .collect();
+    let is_script = std::path::Path::new(word).extension().is_some_and(|extension| extension == "py");
+    if is_script || std::path::Path::new(word).is_file() {
+        return fault.help(format!("did you mean: streamsan run {}", rest.join(" ")));
+    }
+    let commands = Arguments::command();
+    let names =
+        commands.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    match nearest::nearest(word, names) {
+        Some(near) => fault.help(format!("did you mean `streamsan {near}`?")),
+        None => fault.help("`streamsan --help` lists the commands"),
+    }
 }

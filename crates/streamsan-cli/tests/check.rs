@@ -35,6 +35,19 @@ fn status_says_what_was_found() {
 }
 
 #[test]
+fn findings_that_are_left_out_are_counted() {
+    let workplace = Workplace::new();
+    workplace.trace("bad.sstrace", BAD);
+    for options in ["--ignore SS101", "--select SS4"] {
+        for format in ["full", "concise"] {
+            let said = workplace.run(&format!("check {options} --output-format {format} bad.sstrace")).stdout;
+            assert!(said.starts_with("1 finding not shown (--ignore, --select); nothing else"), "{said}");
+            assert!(!said.contains("No hazards"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn full_report_shows_the_source() {
     let workplace = Workplace::new();
     workplace.trace("run.sstrace", BAD);
@@ -155,7 +168,15 @@ fn wrong_arguments() {
         ("check --select SS777 x", "error: invalid value 'SS777' for '--select <RULES>': no such rule"),
         ("check --exit-zero --error-on-warning x", "error: the argument '--exit-zero' cannot be used with"),
         ("check --output-format pdf x", "error: invalid value 'pdf' for '--output-format <FORMAT>'"),
-        ("chekc x", "error: unrecognized subcommand 'chekc'"),
+        ("chekc x", "error: unrecognized subcommand 'chekc'\nhelp: did you mean `streamsan check`?\n"),
+        (
+            "frobnicate",
+            "error: unrecognized subcommand 'frobnicate'\nhelp: `streamsan --help` lists the commands\n",
+        ),
+        (
+            "train.py --lr 3",
+            "error: unrecognized subcommand 'train.py'\nhelp: did you mean: streamsan run train.py --lr 3\n",
+        ),
     ] {
         let said = workplace.run(arguments);
         assert!(said.stderr.starts_with(expected), "{}", said.stderr);

@@ -24,6 +24,21 @@ fn explains() {
     let rules = workplace.run("explain rules").stdout;
     assert!(rules.contains("SS403  self-wait                    warning  "), "{rules}");
     assert!(workplace.run("explain limits").stdout.starts_with("# What streamsan does not see\n"));
+    for page in ["SS101", "SS302", "SS901"] {
+        let said = workplace.run(&format!("explain {page}")).stdout;
+        assert!(!said.contains("<!--") && !said.contains("-->") && !said.contains("\n\n\n"), "{said}");
+        let before =
+            said.matches("As a stream program (the language: docs/programs.md):\n\n```sim\n").count();
+        assert_eq!(before, usize::from(said.contains("```sim")), "{said}");
+    }
+    workplace.refuses(
+        "explain limit",
+        "error: there is no rule limit\nhelp: did you mean `streamsan explain limits`?",
+    );
+    workplace.refuses(
+        "explain SS1011",
+        "error: there is no rule SS1011\nhelp: did you mean `streamsan explain SS101`?",
+    );
     workplace.refuses(
         "explain SS777",
         "error: there is no rule SS777\nhelp: `streamsan explain rules` lists them",

@@ -26,10 +26,15 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     // A launcher imports torch and does nothing with it.
     judged.retain(|one| !empty(one));
     say_end(end);
+    let failed = end.code() != 0;
+    if failed && let Some(call) = judged.iter().find_map(refused) {
+        say(&format!(
+            "it may have failed because of streamsan, which does not model {call} yet; what it did until then was checked"
+        ));
+    }
     let operations: u64 = judged.iter().map(|one| one.report.coverage.operations).sum();
     let errors = judged.iter().any(|one| one.report.has_errors());
     let counts = counts(&judged);
-    let refused = judged.iter().find_map(refused);
     let status = match (end.code(), operations) {
         (0, 0) => ExitStatus::NothingCaptured.code(),
         (0, _) if errors => i32::from(error_exitcode),
@@ -37,12 +42,10 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     };
     let files = judged.iter().map(|one| quoted(&one.file)).collect::<Vec<_>>().join(" ");
     eprint(&format!("\n{}\n", render(&judged, Format::Full, colors_stderr(color), Some(SHOWN))));
-    if end.code() != 0
-        && let Some(call) = refused
-    {
-        say(&format!("the program may have failed because of streamsan, which does not model {call} yet"));
-    }
-    say(&format!("{counts}. Again, or in another format: streamsan check {files}"));
+    let until = if failed { "the program failed; until then: " } else { "" };
+    say(&format!(
+        "{until}{counts}. Again: streamsan check {files} (for programs: with --output-format json)"
+    ));
     status
 }
 
