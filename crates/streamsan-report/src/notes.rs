@@ -120,7 +120,7 @@ fn callers(finding: &Finding, trace: &Trace) -> Option<String> {
                     && user_stack(trace, other).nth(1).map(|at| at.line()) == Some(outer.line())
             });
             let one_file = inner.frame.file == outer.frame.file;
-            (!main && !(together && one_file)).then(|| format!("{mark} called from {}", outer.line()))
+            (!(main || together && one_file)).then(|| format!("{mark} called from {}", outer.line()))
         })
         .collect();
     (!said.is_empty()).then(|| said.join("; "))
