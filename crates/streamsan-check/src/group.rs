@@ -148,21 +148,10 @@ impl<'a> Grouper<'a> {
         };
         Some((action, before, site))
     }
-
-    /// torch's pinned allocator frees memory only after the copies that torch itself issued on it.
-    fn issued_by_torch(&self, number: OpNumber) -> bool {
-        match self.trace.event(number).map(|event| event.kind) {
-            Some(EventKind::Op { label, .. }) => self.trace.tables.string(label).starts_with("aten::"),
-            _ => false,
-        }
-    }
 }
 
 impl Sink for Grouper<'_> {
     fn hazard(&mut self, hazard: &Hazard, engine: &Engine<'_>) {
-        if hazard.rule == Rule::Ss303 && self.issued_by_torch(hazard.first) {
-            return;
-        }
         let key = key(hazard, self.trace);
         if let Some(&index) = self.index.get(&key) {
             let action = self.fix(hazard, engine).map(|(action, ..)| action);
