@@ -95,3 +95,30 @@ def test_links_lead_somewhere():
     for document in [*DOCUMENTS, "ARCHITECTURE.md"]:
         for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
             assert (ROOT / target).exists(), f"{document}: {target}"
+
+
+SAMPLE = re.compile(
+    r"^<!-- report of: (.+) -->\n```text\n(.*?)^```\n<!-- end of the report -->$", re.MULTILINE | re.DOTALL
+)
+NUMBER = re.compile(r"#\d+")
+
+
+def test_the_report_in_the_readme_is_what_is_printed(tmp_path):
+    [(command, shown)] = SAMPLE.findall((ROOT / "README.md").read_text())
+    program, run_word, script = command.split()
+    done = run(f"{program} {run_word} -o {tmp_path}/run.sstrace {script}", ROOT)
+    assert done.returncode == 66, done.stderr
+    # What stands around the report is about the files of this run.
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("streamsan> ")]
+    assert NUMBER.sub("#", "\n".join(lines).strip()) == NUMBER.sub("#", shown.strip())
+
+
+def test_the_readme_names_every_rule(tmp_path):
+    rows = [
+        line.split("|")[1]
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith("| SS")
+    ]
+    named = re.findall(r"SS\d{3}", " ".join(rows))
+    listed = re.findall(r"^SS\d{3}", run("streamsan explain rules", tmp_path).stdout, re.MULTILINE)
+    assert sorted(named) == listed and len(listed) > 10

@@ -42,8 +42,10 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
         }
     }
     if let Some(number) = numbered {
-        let _ =
-            write!(text, "{number}: operations are numbered in the order in which the host issued them.\n\n");
+        let _ = write!(
+            text,
+            "{number}: operations and other calls are numbered in the order in which the host issued them.\n\n"
+        );
     }
     text.push_str(&crate::summary(checked));
     text
