@@ -10,6 +10,7 @@ from streamsan import _core
 
 _HOST: Final = torch.device("cpu")
 _CAPACITY: Final = 8192
+_UNSUPPORTED_CALL: Final = 1
 
 _Key = tuple[object, ...]
 
@@ -45,8 +46,7 @@ def alias(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _make(tensor: torch.Tensor, storage: torch.UntypedStorage) -> torch.Tensor:
-    if tensor.layout is not torch.strided:
-        raise NotImplementedError(f"{tensor.layout} tensors are not computed on the virtual device")
+    _refuse_unless_plain(tensor)
     # An alias outlives the block it was made in: it must not be an inference tensor.
     with torch.inference_mode(False):
         found = torch.empty(0, dtype=tensor.dtype)
@@ -61,6 +61,14 @@ def _make(tensor: torch.Tensor, storage: torch.UntypedStorage) -> torch.Tensor:
     return found
 
 
+def _refuse_unless_plain(tensor: torch.Tensor) -> None:
+    if tensor.layout is torch.strided and not tensor.is_quantized:
+        return
+    kind = "quantized" if tensor.layout is torch.strided else str(tensor.layout).removeprefix("torch.")
+    _core.gap(_UNSUPPORTED_CALL, f"{kind} tensors")
+    raise NotImplementedError(f"{kind} tensors are not modelled by streamsan's virtual device")
+
+
 def _host_storage(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     key = (storage.data_ptr(), storage.nbytes())
     found = _storages.get(key)
@@ -72,6 +80,7 @@ def _host_storage(storage: torch.UntypedStorage) -> torch.UntypedStorage:
 
 def upload(result: torch.Tensor, device: int) -> torch.Tensor:
     """Returns a new device tensor with the bytes of a host tensor, made on the device's current stream."""
+    _refuse_unless_plain(result)
     dense = is_dense(result)
     strides = result.stride() if dense or 0 not in result.stride() else None
     target = torch.device("cuda", device)
