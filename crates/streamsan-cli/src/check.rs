@@ -65,6 +65,12 @@ pub(crate) fn refuse_to_overwrite(path: &Path, force: bool) -> Result<(), Fault>
     if path.is_dir() {
         return Err(Fault::new(format!("cannot write {shown}: it is a directory")).help("name a file in it"));
     }
+    // A link, a pipe or a device is somebody's; `is_file` would follow a link.
+    if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(
+            Fault::new(format!("cannot write {shown}: it is no regular file")).help("choose another name")
+        );
+    }
     if path.is_file() && !force {
         return Err(
             Fault::new(format!("{shown} exists")).help("choose another name, or overwrite it with --force")

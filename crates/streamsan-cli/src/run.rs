@@ -2,6 +2,7 @@
 
 mod child;
 pub(crate) mod installation;
+mod place;
 pub(crate) mod python;
 mod target;
 mod traces;
@@ -36,30 +37,20 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     let installation = Installation::find(&python)?;
     let trace = arguments.trace.clone().unwrap_or_else(|| target.default_trace());
     refuse_to_overwrite(&trace, arguments.force)?;
-    make_room(&trace)?;
+    let place = place::Place::take(&trace)?;
 
     let traces = traces::Traces::new(&trace);
     let mut command = target.command(&python);
     prepare(&mut command, arguments, &installation, &trace)?;
     say(&format!("recording to {} on the virtual device", trace.display()));
     let end = child::run(command, &target.name())?;
+    place.keep_new();
     let status = if arguments.no_check {
         verdict::without_check(&traces, end)
     } else {
         verdict::with_check(&traces, end, arguments.error_exitcode, color)
     };
     Ok(status)
-}
-
-/// Makes sure that the trace can be written, and that no old one is taken for the new one.
-fn make_room(trace: &Path) -> Result<(), Fault> {
-    let cannot = |error: std::io::Error| Fault::new(format!("cannot write {}: {error}", trace.display()));
-    match std::fs::remove_file(trace) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot(error)),
-        _ => {}
-    }
-    std::fs::File::create_new(trace).map_err(cannot)?;
-    std::fs::remove_file(trace).map_err(cannot)
 }
 
 fn prepare(

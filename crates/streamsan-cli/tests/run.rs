@@ -192,6 +192,17 @@ fn refuses_what_cannot_work() {
         "run -o old.sstrace train.py",
         "error: old.sstrace exists\nhelp: choose another name, or overwrite it with --force",
     );
+    workplace.refuses(
+        "run --force -o train.py train.py",
+        "error: cannot write train.py: the file that is there is no trace\n\
+         help: choose another name; --force replaces traces only",
+    );
+    std::os::unix::fs::symlink("nowhere", workplace.path("link.sstrace")).unwrap();
+    workplace.refuses(
+        "run --force -o link.sstrace train.py",
+        "error: cannot write link.sstrace: it is no regular file\nhelp: choose another name",
+    );
+    assert!(workplace.path("link.sstrace").is_symlink());
     assert_eq!(workplace.read("old.sstrace"), "precious");
     workplace.refuses(
         "run -o no/run.sstrace train.py",

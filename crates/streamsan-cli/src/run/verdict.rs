@@ -20,8 +20,9 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     let mut judged = recorded(traces, end, check);
     let Some(first) = judged.first() else { return nothing(end) };
     let empty = |one: &Judged| one.report.coverage.operations == 0 && one.report.findings.is_empty();
+    let outside = judged.iter().any(|one| is_outside_the_layer(&one.trace));
     if judged.iter().all(empty) {
-        return say_nothing(&first.trace, end);
+        return say_nothing(&first.trace, end, outside);
     }
     // A launcher imports torch and does nothing with it.
     judged.retain(|one| !empty(one));
@@ -38,15 +39,35 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     let status = match (end.code(), operations) {
         (0, 0) => ExitStatus::NothingCaptured.code(),
         (0, _) if errors => i32::from(error_exitcode),
+        // What was computed is wrong, and what was seen is not all.
+        (0, _) if outside => ExitStatus::NothingCaptured.code(),
         (code, _) => code,
     };
     let files = judged.iter().map(|one| quoted(&one.file)).collect::<Vec<_>>().join(" ");
     eprint(&format!("\n{}\n", render(&judged, Format::Full, colors_stderr(color), Some(SHOWN))));
+    if outside {
+        say(OUTSIDE);
+    }
+    let incomplete = judged.iter().any(|one| one.report.gaps.iter().any(|gap| gap.reason == GapReason::Lost));
+    let incomplete = if incomplete { " (events were lost, see above)" } else { "" };
     let until = if failed { "the program failed; until then: " } else { "" };
     say(&format!(
-        "{until}{counts}. Again: streamsan check {files} (for programs: with --output-format json)"
+        "{until}{counts}{incomplete}. Again: streamsan check {files} (for programs: with --output-format json)"
     ));
     status
+}
+
+/// Said if torch computed where nothing was computed.
+const OUTSIDE: &str = "torch ran kernels in a thread or process that streamsan's torch layer did not see: they computed nothing, so the program's results are wrong (was Python started with -I or -E, or a thread from outside Python?)";
+
+/// Whether torch launched a kernel where the torch layer was not installed: it was dropped, nothing was computed.
+fn is_outside_the_layer(trace: &Trace) -> bool {
+    trace.events.iter().any(|event| match event.kind {
+        EventKind::Gap { reason: GapReason::OpaqueKernel, detail } => {
+            trace.tables.string(detail).starts_with("torch kernel outside the torch layer")
+        }
+        _ => false,
+    })
 }
 
 /// A call that was answered with an error because it is not modelled.
@@ -64,7 +85,7 @@ pub(super) fn without_check(traces: &Traces, end: End) -> i32 {
     let Some((_, first)) = recorded.first() else { return nothing(end) };
     let empty = |trace: &Trace| !trace.events.iter().any(|event| matches!(event.kind, EventKind::Op { .. }));
     if recorded.iter().all(|(_, trace)| empty(trace)) {
-        return say_nothing(first, end);
+        return say_nothing(first, end, is_outside_the_layer(first));
     }
     recorded.retain(|(_, trace)| !empty(trace));
     say_end(end);
@@ -74,13 +95,15 @@ pub(super) fn without_check(traces: &Traces, end: End) -> i32 {
 }
 
 /// Nothing was recorded: never taken for a clean result. A program that failed has said enough itself.
-fn say_nothing(trace: &Trace, end: End) -> i32 {
+fn say_nothing(trace: &Trace, end: End, outside: bool) -> i32 {
     say_end(end);
     if end.code() != 0 {
         say("no CUDA operation was recorded before");
         return end.code();
     }
-    let why = if trace.header.versions.is_empty() {
+    let why = if outside {
+        OUTSIDE
+    } else if trace.header.versions.is_empty() {
         "the program did not import torch"
     } else {
         "the program imported torch and put nothing on a CUDA device"

@@ -16,6 +16,8 @@ pub enum ReadError {
     Io(io::Error),
     /// The path is a directory.
     Directory,
+    /// The path is a pipe, a device or a socket.
+    NotAFile,
     /// The file has no bytes.
     Empty,
     /// The file does not start as a trace does.
@@ -50,6 +52,7 @@ impl fmt::Display for ReadError {
                 _ => write!(formatter, "{source}"),
             },
             Self::Directory => formatter.write_str("it is a directory; name a .sstrace file"),
+            Self::NotAFile => formatter.write_str("it is no regular file; name a .sstrace file"),
             Self::Empty => {
                 formatter.write_str("the file is empty; was the recorded program stopped before it began?")
             }

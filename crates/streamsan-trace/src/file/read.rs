@@ -26,8 +26,13 @@ const SMALL_ID: u32 = 1 << 16;
 ///
 /// If the file cannot be read, is no trace, has another version, or its header is not whole.
 pub fn read(path: &Path) -> Result<Trace, ReadError> {
-    if fs::metadata(path)?.is_dir() {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
         return Err(ReadError::Directory);
+    }
+    // A pipe or a device may have no end.
+    if !metadata.is_file() {
+        return Err(ReadError::NotAFile);
     }
     read_bytes(&fs::read(path)?)
 }
