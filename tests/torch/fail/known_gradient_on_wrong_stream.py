@@ -5,7 +5,7 @@ import torch
 communication = torch.cuda.Stream()
 weight = torch.ones(1 << 16, device="cuda")
 torch.cuda.synchronize()
-for step in range(2):
+for _ in range(2):
     with torch.cuda.stream(communication):
         main_gradient = torch.zeros(1 << 16, device="cuda")  # error: [SS202] after (1)
     torch.cuda.current_stream().wait_stream(communication)
