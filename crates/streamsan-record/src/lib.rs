@@ -5,6 +5,7 @@
 
 mod blocks;
 mod calls;
+mod descriptor;
 pub mod env;
 mod error;
 mod exports;

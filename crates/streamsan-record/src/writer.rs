@@ -1,6 +1,6 @@
 //! The trace file as it grows: its header, its counter of events, and chunks with their committed lengths.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -11,23 +11,31 @@ use streamsan_trace::CaptureKind;
 use streamsan_trace::file::layout::{CHUNK_HEADER, ChunkHeader, ChunkKind, FileHeader, PAGE};
 use streamsan_trace::file::record::{RECORD, Record};
 
+use crate::descriptor::Descriptor;
 use crate::mapping::Mapping;
 
 /// The file of one trace.
 #[derive(Debug)]
 pub struct TraceFile {
-    file: File,
     header: Mapping,
-    /// Where the next chunk goes. Its lock also keeps chunks in the order of their `after_number`.
-    end: Mutex<u64>,
+    /// Its lock also keeps chunks in the order of their `after_number`.
+    end: Mutex<End>,
     /// The last event number given out.
     counter: AtomicU64,
     /// One of the states below.
     state: AtomicU8,
 }
 
+/// The end of the file, where it grows.
+#[derive(Debug)]
+struct End {
+    descriptor: Descriptor,
+    /// Where the next chunk goes.
+    offset: u64,
+}
+
 const RECORDING: u8 = 0;
-/// The disk is full.
+/// The disk is full, or the program closed the file and it is not at its path any more.
 const LOST: u8 = 1;
 const CLOSED: u8 = 2;
 /// This is a forked child, and the file its parent's.
@@ -48,17 +56,17 @@ impl TraceFile {
     /// Makes the file. It must not exist: a child of the recorded process that inherited its environment must
     /// not replace its parent's trace.
     pub fn create(path: &Path, capture: CaptureKind, devices: u32) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        let mut header = Mapping::new(&file, 0, PAGE).inspect_err(|_| {
+        let mut descriptor = Descriptor::create(path)?;
+        let mapped = descriptor.file().and_then(|file| Mapping::new(file, 0, PAGE));
+        let mut header = mapped.inspect_err(|_| {
             // An empty file would only puzzle whoever reads it.
             let _ = fs::remove_file(path);
         })?;
         let start = FileHeader::open(capture, std::process::id(), devices);
         header.bytes_mut(0, size_of::<FileHeader>()).copy_from_slice(bytes_of(&start));
         Ok(Self {
-            file,
             header,
-            end: Mutex::new(PAGE as u64),
+            end: Mutex::new(End { descriptor, offset: PAGE as u64 }),
             counter: AtomicU64::new(0),
             state: AtomicU8::new(RECORDING),
         })
@@ -105,21 +113,23 @@ impl TraceFile {
     }
 
     /// A new chunk of `length` bytes, which are whole pages, for events whose numbers are taken afterwards. When the
-    /// disk is full recording stops and the header says from which event on.
+    /// disk is full, or the file is out of reach, recording stops and the header says from which event on.
     pub fn allocate(&self, kind: ChunkKind, thread: u32, length: usize) -> Result<Chunk, Stopped> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_stopped() {
             return Err(Stopped);
         }
         let after_number = self.last_number();
-        let Ok(mut map) = Mapping::new(&self.file, *end, length) else {
+        let offset = end.offset;
+        let mapped = end.descriptor.file().and_then(|file| Mapping::new(file, offset, length));
+        let Ok(mut map) = mapped else {
             self.lose(after_number + 1);
             return Err(Stopped);
         };
         let header = ChunkHeader::new(kind, thread, length as u64, after_number);
         map.bytes_mut(0, CHUNK_HEADER).copy_from_slice(bytes_of(&header));
-        *end += length as u64;
-        self.header.atomic_u64(FileHeader::END_OFFSET).store(*end, Ordering::Release);
+        end.offset += length as u64;
+        self.header.atomic_u64(FileHeader::END_OFFSET).store(end.offset, Ordering::Release);
         Ok(Chunk { map, committed: 0 })
     }
 }

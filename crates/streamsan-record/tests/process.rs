@@ -1,7 +1,9 @@
-//! The one recorder of a real process: exit, `_exit`, kill, fork, a full disk, and the C table.
+//! The one recorder of a real process: exit, `_exit`, kill, fork, a full disk, a file that the program closes, and the C table.
 //!
 //! Each test starts this test binary again as a child that records and then ends in its own way.
 
+use std::fs::{self, File};
+use std::os::fd::IntoRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output};
@@ -65,6 +67,7 @@ fn child() {
         // SAFETY: as below.
         unsafe { libc::_exit(9) }
     }
+    let trace = std::path::absolute(&options.path).unwrap();
     start(options).unwrap();
     let recorder = recorder().unwrap();
     recorder.stream_created(SIDE, 0, false, 0);
@@ -104,6 +107,23 @@ fn child() {
             // SAFETY: as above: nothing flushes what is held now.
             unsafe { libc::_exit(0) }
         }
+        "close files" => {
+            close_files_and_open_others(&trace, || other_file(&trace));
+            operate(10_000);
+            // Its own trace, but not for writing.
+            close_files_and_open_others(&trace, || File::open(&trace).unwrap());
+            std::env::set_current_dir("/").unwrap();
+            operate(10_000);
+            std::process::exit(0);
+        }
+        "close and replace" => {
+            close_files_and_open_others(&trace, || other_file(&trace));
+            fs::rename(&trace, trace.with_extension("moved")).unwrap();
+            fs::write(&trace, "the user's").unwrap();
+            operate(10_000);
+            assert!(streamsan_record::recorder().is_none());
+            std::process::exit(0);
+        }
         "close" => {
             // SAFETY: the table's functions take no pointers here.
             unsafe { (table().close)() };
@@ -132,6 +152,30 @@ fn operate(count: usize) {
             (table.operation)(SIDE, 0, 0, 0, &raw const access, 1);
         }
     }
+}
+
+/// Does what daemons do at their start, and then has a file of the user at each number below that of the trace, and
+/// `next` at this one.
+fn close_files_and_open_others(trace: &Path, next: impl FnOnce() -> File) {
+    let number = trace_descriptor(trace);
+    assert!(number >= 900, "{number}");
+    // SAFETY: this process uses none of them but for the trace.
+    unsafe { libc::close_range(3, 1023, 0) };
+    while other_file(trace).into_raw_fd() < number - 1 {}
+    assert_eq!(next().into_raw_fd(), number);
+}
+
+/// The user's file, open for writing.
+fn other_file(trace: &Path) -> File {
+    let path = trace.with_extension("other");
+    File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap()
+}
+
+/// The number under which this process has its trace.
+fn trace_descriptor(trace: &Path) -> i32 {
+    let is_trace =
+        |number: &i32| fs::read_link(format!("/proc/self/fd/{number}")).is_ok_and(|target| target == trace);
+    (3..1024).rfind(is_trace).expect("the trace is open")
 }
 
 fn fork() {
@@ -196,6 +240,31 @@ fn a_full_disk_stops_recording_and_not_the_program() {
     assert_eq!(status.code(), Some(0));
     assert!((100..10_100).contains(&operations(&trace)), "{}", operations(&trace));
     assert_eq!(gaps(&trace), [GapReason::Lost]);
+}
+
+#[test]
+fn a_program_that_closes_the_trace_keeps_its_files_and_its_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.sstrace");
+    let output = spawn("close files", &path);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = read(&path).unwrap();
+    assert_eq!((operations(&trace), gaps(&trace)), (20_100, vec![]));
+    assert!(trace.header.closed);
+    assert_eq!(fs::metadata(folder.path().join("run.other")).unwrap().len(), 0);
+}
+
+#[test]
+fn a_trace_that_was_closed_and_is_not_at_its_path_ends_with_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.sstrace");
+    let output = spawn("close and replace", &path);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = read(&path.with_extension("moved")).unwrap();
+    assert!((100..10_100).contains(&operations(&trace)), "{}", operations(&trace));
+    assert_eq!(gaps(&trace), [GapReason::Lost]);
+    assert_eq!(fs::read(&path).unwrap(), b"the user's");
+    assert_eq!(fs::metadata(folder.path().join("run.other")).unwrap().len(), 0);
 }
 
 #[test]
