@@ -34,9 +34,7 @@ pub fn begin() {
 fn start_recorder() {
     let Some(path) = env::var_os(names::TRACE).filter(|path| !path.is_empty()) else { return };
     let (path, devices) = (PathBuf::from(path), configured_devices());
-    // The first process has the name that was asked for; each further one has its own.
-    let candidates = std::iter::once(path.clone()).chain((1..=9).map(|turn| own_name(&path, turn)));
-    for path in candidates {
+    for path in names_to_try(&path) {
         match start(StartOptions { path, capture: CaptureKind::Virtual, devices }) {
             Err(RecordError::File { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
@@ -50,6 +48,14 @@ fn start_recorder() {
         "streamsan: recording is off: all names for a trace of process {} are taken",
         std::process::id()
     );
+}
+
+/// How often a process may start itself again and still be recorded.
+const TURNS: u32 = 1000;
+
+/// The first process has the name that was asked for; each further one has its own.
+fn names_to_try(path: &Path) -> impl Iterator<Item = PathBuf> {
+    std::iter::once(path.to_owned()).chain((1..=TURNS).map(move |turn| own_name(path, turn)))
 }
 
 /// `run.sstrace` becomes `run-p4711.sstrace`, and for a process that starts itself again `run-p4711-2.sstrace`.
@@ -165,6 +171,8 @@ extern "C" fn streamsan_is_virtual() -> c_int {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::streams::{own_stream, with_stream};
 
@@ -175,6 +183,22 @@ mod tests {
             state.readiness.poll_chain(chain)
         });
         polled.is_ok_and(|(_, ready)| ready)
+    }
+
+    #[test]
+    fn a_process_that_starts_itself_again_has_a_name_left() {
+        let names: Vec<PathBuf> = names_to_try(Path::new("/traces/run.sstrace")).collect();
+        let id = std::process::id();
+        for (turn, name) in [
+            (0, "/traces/run.sstrace".to_owned()),
+            (1, format!("/traces/run-p{id}.sstrace")),
+            (12, format!("/traces/run-p{id}-12.sstrace")),
+            (1000, format!("/traces/run-p{id}-1000.sstrace")),
+        ] {
+            assert_eq!(names[turn], Path::new(&name));
+        }
+        let different: HashSet<&PathBuf> = names.iter().collect();
+        assert_eq!((names.len(), different.len()), (1001, 1001));
     }
 
     #[test]
