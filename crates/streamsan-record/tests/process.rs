@@ -53,8 +53,10 @@ fn operations(trace: &Trace) -> usize {
 fn child() {
     let what = std::env::var(CHILD).expect("the tests set it");
     let path = std::env::var_os(env::TRACE).expect("the tests set it").into();
-    if what == "full" {
-        limit_file_size(640 * 1024);
+    match what.as_str() {
+        "full" => limit_file_size(640 * 1024),
+        "full at start" => limit_file_size(4096),
+        _ => {}
     }
     let options = StartOptions { path, capture: CaptureKind::Virtual, devices: 1 };
     if what == "no room" {
@@ -69,6 +71,11 @@ fn child() {
     }
     let trace = std::path::absolute(&options.path).unwrap();
     start(options).unwrap();
+    if what == "full at start" {
+        operate(10);
+        assert!(recorder().is_none());
+        std::process::exit(0);
+    }
     let recorder = recorder().unwrap();
     recorder.stream_created(SIDE, 0, false, 0);
     recorder.memory_allocated(MemorySpace::Device(streamsan_trace::DeviceId(0)), MEMORY, 4096);
@@ -240,6 +247,13 @@ fn a_full_disk_stops_recording_and_not_the_program() {
     assert_eq!(status.code(), Some(0));
     assert!((100..10_100).contains(&operations(&trace)), "{}", operations(&trace));
     assert_eq!(gaps(&trace), [GapReason::Lost]);
+}
+
+#[test]
+fn a_disk_with_room_for_the_header_only_says_so_in_the_trace() {
+    let (status, trace) = record("full at start");
+    assert_eq!(status.code(), Some(0));
+    assert_eq!((operations(&trace), gaps(&trace)), (0, vec![GapReason::Lost]));
 }
 
 #[test]
