@@ -16,6 +16,7 @@ import torch
 
 from streamsan import _core
 from streamsan.torch.stream_handles import tell_new
+from streamsan.torch.threads import enter_late
 
 _STREAM_METHODS = ("wait_event", "wait_stream", "record_event", "query", "synchronize")
 _EVENT_METHODS = ("record", "query", "elapsed_time", "synchronize", "ipc_handle")
@@ -79,6 +80,8 @@ def _watch_stream_creation() -> None:
 
     @functools.wraps(make)
     def located(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        # `torch.cuda.stream(...)` and `current_stream()` come here too, before work on that stream.
+        enter_late()
         _core.mark()
         try:
             made = make(cls, *args, **kwargs)
