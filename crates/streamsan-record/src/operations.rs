@@ -11,6 +11,13 @@ use crate::recorder::Known;
 use crate::thread::Thread;
 use crate::{CopyCall, CopyLayout, MemsetCall, Recorder};
 
+/// Part of the mangled name of each of torch's own kernels, which are in the namespace `at::native`.
+const MANGLED_TORCH_KERNELS: &str = "2at6native";
+
+/// Starts the detail of the gap of such a kernel that no operator launched. On the virtual device it has
+/// computed nothing, so a reader of the trace takes the recording as failed.
+const OUTSIDE_THE_LAYER: &str = "torch kernel outside the torch layer: ";
+
 /// Bytes touched by a runtime call: `height` rows of `width` bytes, `pitch` apart.
 #[derive(Clone, Copy)]
 struct Rows {
@@ -87,7 +94,12 @@ impl Recorder {
         // Kernels of an operator are part of it.
         if thread.context.label == StringId(0) {
             self.stream(&mut thread, &mut self.known(), stream, device);
-            self.put_gap_once(&mut thread, GapReason::OpaqueKernel, kernel_name);
+            if kernel_name.contains(MANGLED_TORCH_KERNELS) {
+                let detail = format!("{OUTSIDE_THE_LAYER}{kernel_name}");
+                self.put_gap_once(&mut thread, GapReason::OpaqueKernel, &detail);
+            } else {
+                self.put_gap_once(&mut thread, GapReason::OpaqueKernel, kernel_name);
+            }
         }
     }
 

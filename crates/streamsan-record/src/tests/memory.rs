@@ -143,6 +143,7 @@ fn kernels_of_an_operator_are_part_of_it_and_others_are_a_gap() {
     recorded.set_context(0, 0, 0);
     recorded.launch(SIDE, 0, "my_kernel");
     recorded.launch(SIDE, 0, "my_kernel");
+    recorded.launch(SIDE, 0, "_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi");
     recorded.unsupported("cudaGraphLaunch");
     assert_eq!(recorded.operations_recorded(), 1);
     let trace = recorded.finish();
@@ -154,7 +155,13 @@ fn kernels_of_an_operator_are_part_of_it_and_others_are_a_gap() {
             _ => None,
         })
         .collect();
-    let expected = [(GapReason::OpaqueKernel, "my_kernel"), (GapReason::UnsupportedCall, "cudaGraphLaunch")];
+    let outside =
+        "torch kernel outside the torch layer: _ZN2at6native29vectorized_elementwise_kernelILi4EEEvi";
+    let expected = [
+        (GapReason::OpaqueKernel, "my_kernel"),
+        (GapReason::OpaqueKernel, outside),
+        (GapReason::UnsupportedCall, "cudaGraphLaunch"),
+    ];
     assert_eq!(gaps, expected);
     assert!(matches!(trace.events[3].kind, EventKind::HostWait { how: HostWaitHow::Blocking, .. }));
 }
