@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use streamsan_check::{Config, Level};
 use streamsan_report::{ColorChoice, Format};
-use streamsan_trace::{EventKind, GapReason, Trace};
+use streamsan_trace::{Event, EventKind, GapReason, Trace};
 
 /// How many findings are shown at the end of a run, where they push the program's own output away.
 const SHOWN: usize = 20;
@@ -101,7 +101,10 @@ fn say_nothing(trace: &Trace, end: End, outside: bool) -> i32 {
         say("no CUDA operation was recorded before");
         return end.code();
     }
-    let why = if outside {
+    let lost = |event: &Event| matches!(event.kind, EventKind::Gap { reason: GapReason::Lost, .. });
+    let why = if trace.events.iter().any(lost) {
+        "the trace could not be written from the start: the disk is full, or its file was closed or moved"
+    } else if outside {
         OUTSIDE
     } else if trace.header.versions.is_empty() {
         "the program did not import torch"
@@ -143,7 +146,7 @@ fn recorded<T>(traces: &Traces, end: End, read: impl Fn(&Path) -> Result<T, Stri
     }
     if paths.is_empty() {
         no_operation(&[
-            "no CUDA code was loaded: the program did not import torch",
+            "no CUDA code was loaded (the program did not import torch), or recording could not start: then it said so above",
             "a command that is statically linked or clears its environment cannot be recorded: name the Python program itself",
         ]);
     }

@@ -69,7 +69,7 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Trace, ReadError> {
         push_gap(&mut trace, GapReason::Damaged, &detail);
     }
     if file.lost_from != 0 {
-        let detail = format!("no room for the trace from #{} on", file.lost_from);
+        let detail = format!("the trace could not be written from #{} on", file.lost_from);
         push_gap(&mut trace, GapReason::Lost, &detail);
     }
     if !trace.header.closed {
