@@ -5,42 +5,58 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 
-class _TorchFinder(MetaPathFinder):
-    """Finds torch as the finders after it do, and adds the installation to its loading."""
+class _Finder(MetaPathFinder):
+    """Finds a module as the finders after it do, and has something done when it has been loaded."""
+
+    def __init__(self, name: str, action: Callable[[], None]) -> None:
+        self._name = name
+        self._action = action
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Answers for torch alone."""
-        if fullname != "torch":
+        """Answers for its module alone."""
+        if fullname != self._name:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
+        spec = importlib.util.find_spec(fullname)
         if spec is None or spec.loader is None:
             sys.meta_path.insert(0, self)
             return spec
         loader = spec.loader
         load = loader.exec_module
 
-        def load_and_install(module: ModuleType) -> None:
+        def load_and_act(module: ModuleType) -> None:
             del loader.exec_module
             try:
                 load(module)
             except BaseException:
                 sys.meta_path.insert(0, self)
                 raise
-            from streamsan.torch.install import install
+            self._action()
 
-            install()
-
-        loader.exec_module = load_and_install  # type: ignore[method-assign]
+        loader.exec_module = load_and_act  # type: ignore[method-assign]
         return spec
+
+
+def after_import(name: str, action: Callable[[], None]) -> None:
+    """Calls `action` once the module of that name has been imported: now, if it has been."""
+    if name in sys.modules:
+        action()
+    else:
+        sys.meta_path.insert(0, _Finder(name, action))
+
+
+def _install() -> None:
+    from streamsan.torch.install import install
+
+    install()
 
 
 def watch() -> None:
@@ -51,4 +67,4 @@ def watch() -> None:
         return
     # Registered before the program runs anything, so it is called after all that the program registers.
     atexit.register(_core.close)
-    sys.meta_path.insert(0, _TorchFinder())
+    after_import("torch", _install)

@@ -13,6 +13,7 @@ from streamsan import _core
 from streamsan._errors import CaptureError
 from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
+from streamsan.torch.compiler import keep_compiler_out
 from streamsan.torch.engine import wait_at_exit
 from streamsan.torch.kernels import keep_to_plain_kernels
 from streamsan.torch.page_locked import watch_pointers
@@ -50,6 +51,7 @@ def install() -> None:
     watch_backward()
     wait_at_exit()
     watch_threads()
+    keep_compiler_out()
     keep_mode_on()
     enter_thread()
 
