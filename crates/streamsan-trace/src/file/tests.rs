@@ -387,7 +387,10 @@ fn what_is_missing_is_said_in_words() {
             _ => panic!("{event:?}"),
         })
         .collect();
-    assert_eq!(gaps, [(GapReason::Lost, "the trace could not be written from #6 on"), (GapReason::NotClosed, "")]);
+    assert_eq!(
+        gaps,
+        [(GapReason::Lost, "the trace could not be written from #6 on"), (GapReason::NotClosed, "")]
+    );
 }
 
 #[test]
