@@ -209,6 +209,18 @@ unsafe extern "C" fn cuCtxGetApiVersion(_context: u64, version: *mut c_uint) -> 
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn cuLogsRegisterCallback(_callback: usize, _user: usize, handle: *mut usize) -> c_int {
+    // The driver has nothing to log, so the callback is never called. torch 2.15 registers one.
+    // SAFETY: the caller gives a place for the handle.
+    unsafe { give(handle, 1) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuLogsUnregisterCallback(_handle: usize) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn cuCtxSetLimit(_limit: c_int, _value: usize) -> c_int {
     // Kernels are not run, so no limit is reached.
     0

@@ -354,8 +354,6 @@ unsupported_calls! {
     cuLogsCurrent
     cuLogsDumpToFile
     cuLogsDumpToMemory
-    cuLogsRegisterCallback
-    cuLogsUnregisterCallback
     cuMemAdvise
     cuMemAdvise_v2
     cuMemAlloc
