@@ -60,8 +60,6 @@ pub(crate) struct Engine<'a> {
     /// Last wait of a stream that made no edge.
     pub(crate) last_idle_wait: HashMap<StreamId, OpNumber>,
     visits: HashMap<ThreadId, Visit>,
-    /// Streams that an object of the program stands for.
-    stream_objects: HashSet<StreamId>,
     /// Page-locked blocks to which a pointer was given away, and to what.
     escaped: HashMap<BlockId, StringId>,
     coverage: Coverage,
@@ -83,7 +81,6 @@ impl<'a> Engine<'a> {
             used_side_streams: HashSet::new(),
             last_idle_wait: HashMap::new(),
             visits: HashMap::new(),
-            stream_objects: HashSet::new(),
             escaped: HashMap::new(),
             coverage: Coverage::default(),
             found: Vec::new(),
@@ -119,9 +116,8 @@ impl<'a> Engine<'a> {
             EventKind::RecordStream { block, stream } => {
                 sink.call(event, Call::RecordStream, self.record_stream_property(block, stream));
             }
-            EventKind::StreamObject { stream, .. } => {
-                let shared = !self.stream_objects.insert(stream);
-                let property = if shared { Property::Always(Rule::Ss405) } else { Property::Fine };
+            EventKind::StreamObject { sharers, .. } => {
+                let property = if sharers > 0 { Property::Always(Rule::Ss405) } else { Property::Fine };
                 sink.call(event, Call::StreamObject, property);
             }
             EventKind::HostWaitBegin { target } => self.order.begin_host_wait(event.thread, target),
@@ -280,7 +276,7 @@ impl<'a> Engine<'a> {
         let Some(block) = self.blocks.get_mut(id) else { return };
         block.freed = Some((event.number, event.site));
         let (space, start, end, owner) =
-            (block.space, block.address, block.address + block.size, block.owner);
+            (block.space, block.address, block.address.saturating_add(block.size), block.owner);
         match space {
             MemorySpace::Cached(device) => {
                 self.freed_in_use.no_longer_untouched(owner, id);

@@ -98,8 +98,8 @@ impl Writer<'_> {
             EventKind::RecordStream { block, stream } => {
                 format!("record-stream {} for {}", self.block(block), self.stream(stream))
             }
-            EventKind::StreamObject { stream, object } => {
-                format!("stream-object {} object {object}", self.stream(stream))
+            EventKind::StreamObject { stream, object, sharers } => {
+                format!("stream-object {} object {object}, sharers {sharers}", self.stream(stream))
             }
             EventKind::Name { subject, name, by_user } => {
                 let subject = match subject {

@@ -113,9 +113,10 @@ fn event_dict<'py>(py: Python<'py>, trace: &Trace, event: &Event) -> PyResult<Bo
             dict.set_item("stream", stream.0)?;
             "record_stream"
         }
-        EventKind::StreamObject { stream, object } => {
+        EventKind::StreamObject { stream, object, sharers } => {
             dict.set_item("stream", stream.0)?;
             dict.set_item("object", object)?;
+            dict.set_item("sharers", sharers)?;
             "stream_object"
         }
         EventKind::Name { subject, name, by_user } => {

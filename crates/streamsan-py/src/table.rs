@@ -149,12 +149,13 @@ pub fn has_page_locked() -> bool {
     table().is_some_and(|table| unsafe { (table.has_page_locked)() } != 0)
 }
 
-/// Records that the program made its stream object number `object`, with the context of `mark`.
+/// Records that the program made its stream object number `object` while `sharers` earlier objects of the same
+/// stream are alive, with the context of `mark`.
 #[pyfunction]
-pub fn stream_object(stream: u64, device: u32, object: u32) {
+pub fn stream_object(stream: u64, device: u32, object: u32, sharers: u32) {
     if let Some(table) = table() {
         // SAFETY: as above.
-        unsafe { (table.stream_object)(stream, device, object) }
+        unsafe { (table.stream_object)(stream, device, object, sharers) }
     }
 }
 

@@ -216,8 +216,8 @@ unsafe extern "C" fn record_stream(address: u64, stream: u64, device: u32) {
     with(|recorder| recorder.record_stream(address, stream, device));
 }
 
-unsafe extern "C" fn stream_object(stream: u64, device: u32, object: u32) {
-    with(|recorder| recorder.stream_object(stream, device, object));
+unsafe extern "C" fn stream_object(stream: u64, device: u32, object: u32, sharers: u32) {
+    with(|recorder| recorder.stream_object(stream, device, object, sharers));
 }
 
 unsafe extern "C" fn has_page_locked() -> u32 {
@@ -391,12 +391,12 @@ impl Recorder {
         thread.emit(&self.file, &EventKind::RecordStream { block, stream }, &[]);
     }
 
-    pub(crate) fn stream_object(&self, stream: u64, device: u32, object: u32) {
+    pub(crate) fn stream_object(&self, stream: u64, device: u32, object: u32, sharers: u32) {
         let mut thread = self.begin();
         let mut known = self.known();
         let stream = self.stream(&mut thread, &mut known, stream, device);
         drop(known);
-        thread.emit(&self.file, &EventKind::StreamObject { stream, object }, &[]);
+        thread.emit(&self.file, &EventKind::StreamObject { stream, object, sharers }, &[]);
     }
 
     pub(crate) fn has_page_locked(&self) -> bool {

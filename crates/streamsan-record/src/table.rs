@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 2;
+pub const TABLE_VERSION: u32 = 3;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -144,8 +144,9 @@ pub struct RecorderTable {
     /// Records that `record_stream` was called on the memory at `address` (0: unknown), with the site of
     /// `set_context`.
     pub record_stream: unsafe extern "C" fn(address: u64, stream: u64, device: u32),
-    /// Records that the program made its stream object number `object`, counted from 1.
-    pub stream_object: unsafe extern "C" fn(stream: u64, device: u32, object: u32),
+    /// Records that the program made its stream object number `object`, counted from 1, while `sharers` earlier
+    /// objects of the same stream are alive.
+    pub stream_object: unsafe extern "C" fn(stream: u64, device: u32, object: u32, sharers: u32),
     /// 1 if the process has page-locked host memory, else 0.
     pub has_page_locked: unsafe extern "C" fn() -> u32,
     /// Gives a function that sets the context of the calling thread to where its program is. It is called before a

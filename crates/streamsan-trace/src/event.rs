@@ -143,6 +143,8 @@ pub enum EventKind {
         stream: StreamId,
         /// Counts the objects of the process, from 1.
         object: u32,
+        /// How many earlier objects of the same stream are still alive.
+        sharers: u32,
     },
     /// A name for a stream or block.
     Name {

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+import weakref
+from typing import Any, Final
 
 import torch
 
 from streamsan import _core
 
+
+class _Life:
+    """Held by a stream object, so that its end is seen: weak references to a stream itself go wrong."""
+
+
 _objects = itertools.count(1)
+_alive: dict[tuple[int, int], list[weakref.ref[_Life]]] = {}
+_LIFE: Final = "_streamsan_life"
 _unnamed: set[tuple[int, int]] = set()
 
 
@@ -32,11 +40,23 @@ def tell_record_stream(tensor: torch.Tensor, stream: torch.Stream | None = None,
 
 
 def tell_new(stream: torch.Stream) -> None:
-    """Records that the program made this stream object, and names it after the variable it is assigned to."""
+    """Records that the program made this stream object, and names it after the variable it is assigned to.
+
+    An object that takes over the stream of one that is gone shares it with nobody.
+    """
     found = handle(stream)
     if found is None:
         return
-    _core.stream_object(*found, next(_objects))
+    others = [life for life in _alive.get(found, ()) if life() is not None]
+    _core.stream_object(*found, next(_objects), len(others))
+    life = _Life()
+    try:
+        setattr(stream, _LIFE, life)
+    except AttributeError:
+        others.clear()  # An object without attributes: its end is not seen, so it is taken to be gone.
+    else:
+        others.append(weakref.ref(life))
+    _alive[found] = others
     if not _core.name_stream_here(*found):
         _unnamed.add(found)
 

@@ -149,10 +149,10 @@ fn record_stream_names_blocks_of_the_caching_allocator_only() {
 #[test]
 fn stream_objects_carry_their_count() {
     let recorded = Recorded::with_torch();
-    recorded.stream_object(SIDE, 0, 1);
-    recorded.stream_object(SIDE, 0, 2);
-    let made = |object| EventKind::StreamObject { stream: SIDE_ID, object };
-    assert_eq!(recorded.kinds(), [made(1), made(2)]);
+    recorded.stream_object(SIDE, 0, 1, 0);
+    recorded.stream_object(SIDE, 0, 2, 1);
+    let made = |object, sharers| EventKind::StreamObject { stream: SIDE_ID, object, sharers };
+    assert_eq!(recorded.kinds(), [made(1, 0), made(2, 1)]);
 }
 
 static LOCATED: AtomicU32 = AtomicU32::new(0);

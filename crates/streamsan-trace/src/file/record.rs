@@ -151,7 +151,9 @@ pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Acce
         }
         EventKind::Escape { block, label } => (tag::ESCAPE, 0, 0, [block.0, label.0, 0, 0]),
         EventKind::RecordStream { block, stream } => (tag::RECORD_STREAM, 0, 0, [block.0, stream.0, 0, 0]),
-        EventKind::StreamObject { stream, object } => (tag::STREAM_OBJECT, 0, 0, [stream.0, object, 0, 0]),
+        EventKind::StreamObject { stream, object, sharers } => {
+            (tag::STREAM_OBJECT, 0, 0, [stream.0, object, sharers, 0])
+        }
         EventKind::Name { subject, name, by_user } => {
             let (which, id) = match subject {
                 Subject::Stream(id) => (0, id.0),
@@ -227,7 +229,9 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
         },
         tag::ESCAPE => EventKind::Escape { block: BlockId(first), label: StringId(second) },
         tag::RECORD_STREAM => EventKind::RecordStream { block: BlockId(first), stream: StreamId(second) },
-        tag::STREAM_OBJECT => EventKind::StreamObject { stream: StreamId(first), object: second },
+        tag::STREAM_OBJECT => {
+            EventKind::StreamObject { stream: StreamId(first), object: second, sharers: third }
+        }
         tag::NAME if record.half <= 1 => EventKind::Name {
             subject: match record.small {
                 0 => Subject::Stream(StreamId(first)),

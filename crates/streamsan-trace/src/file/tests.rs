@@ -156,7 +156,8 @@ fn kind(counts: Counts) -> impl Strategy<Value = (EventKind, Vec<Access>)> {
         block().prop_map(|block| EventKind::FreeDone { block }),
         (block(), string.clone()).prop_map(|(block, label)| EventKind::Escape { block, label }),
         (block(), stream()).prop_map(|(block, stream)| EventKind::RecordStream { block, stream }),
-        (stream(), any::<u32>()).prop_map(|(stream, object)| EventKind::StreamObject { stream, object }),
+        (stream(), any::<u32>(), any::<u32>())
+            .prop_map(|(stream, object, sharers)| EventKind::StreamObject { stream, object, sharers }),
         (any::<bool>(), 0..99_u32, string.clone(), any::<bool>()).prop_map(
             |(of_stream, id, name, by_user)| {
                 let subject =
