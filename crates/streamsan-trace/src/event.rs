@@ -155,6 +155,18 @@ pub enum EventKind {
         /// Whether the user gave it (`streamsan.name`) rather than its place in the code.
         by_user: bool,
     },
+    /// A range of the program began in this thread. Ranges of one thread are nested.
+    RangeBegin {
+        /// What sort of range.
+        kind: RangeKind,
+        /// What it says: a name, or the rules to ignore and why.
+        label: StringId,
+    },
+    /// The last range of this kind that the thread began has ended.
+    RangeEnd {
+        /// What sort of range.
+        kind: RangeKind,
+    },
     /// Something could not be seen.
     Gap {
         /// Why.
@@ -256,6 +268,17 @@ pub enum Subject {
     Stream(StreamId),
     /// A block.
     Block(BlockId),
+}
+
+/// What a range of the program is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RangeKind {
+    /// A part of the program that a check is limited to: `streamsan.sanitize`, a test.
+    Region = 0,
+    /// Findings of some rules are not wanted in it. The label holds the rules, separated by commas, a space,
+    /// and the reason.
+    Ignore = 1,
 }
 
 /// Why something could not be seen.

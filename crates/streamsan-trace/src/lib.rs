@@ -12,15 +12,18 @@ mod access;
 mod event;
 pub mod file;
 mod ids;
+mod log;
 mod tables;
 mod trace;
 
 pub use access::{Access, AccessMode};
 pub use event::{
-    AccessRange, Event, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpKind, Subject, WaitTarget,
+    AccessRange, Event, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpKind, RangeKind, Subject,
+    WaitTarget,
 };
 pub use ids::{
     BlockId, DeviceId, EventId, FrameId, LabelId, OpNumber, ShapeId, SiteId, StreamId, StringId, ThreadId,
 };
+pub use log::Log;
 pub use tables::{Frame, FrameOrigin, Shape, ShapeDimension, Tables, VisibleStream};
 pub use trace::{CaptureKind, Header, Trace};

@@ -250,6 +250,8 @@ impl Merge<'_> {
                             Subject::Block(id) => block(id),
                         }
                 }
+                EventKind::RangeBegin { label, .. } => string(label),
+                EventKind::RangeEnd { .. } => true,
                 EventKind::Gap { detail, .. } => string(detail),
             }
     }

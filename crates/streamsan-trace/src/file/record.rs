@@ -5,8 +5,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::{
     Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, GapReason, HostWaitHow,
-    MemorySpace, Observer, OpKind, OpNumber, ShapeId, SiteId, StreamId, StringId, Subject, ThreadId,
-    WaitTarget,
+    MemorySpace, Observer, OpKind, OpNumber, RangeKind, ShapeId, SiteId, StreamId, StringId, Subject,
+    ThreadId, WaitTarget,
 };
 
 /// One record.
@@ -51,6 +51,8 @@ mod tag {
     pub const GAP: u8 = 16;
     pub const RECORD_STREAM: u8 = 17;
     pub const STREAM_OBJECT: u8 = 18;
+    pub const RANGE_BEGIN: u8 = 19;
+    pub const RANGE_END: u8 = 20;
     /// An access of the event before.
     pub const ACCESS: u8 = 64;
     /// Where the allocation before lies.
@@ -161,6 +163,8 @@ pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Acce
             };
             (tag::NAME, which, u16::from(by_user), [id, name.0, 0, 0])
         }
+        EventKind::RangeBegin { kind, label } => (tag::RANGE_BEGIN, kind as u8, 0, [0, label.0, 0, 0]),
+        EventKind::RangeEnd { kind } => (tag::RANGE_END, kind as u8, 0, [0; 4]),
         EventKind::Gap { reason, detail } => (tag::GAP, reason as u8, 0, [0, detail.0, 0, 0]),
     };
     target[0] = Record { first: number.0, second: site.0, tag, small, half, words };
@@ -176,7 +180,7 @@ pub(super) const fn followers(record: &Record) -> Option<usize> {
     match record.tag {
         tag::OP | tag::HOST_ACCESS => Some(record.words[3] as usize),
         tag::ALLOC => Some(1),
-        tag::STREAM_CREATE..=tag::STREAM_OBJECT => Some(0),
+        tag::STREAM_CREATE..=tag::RANGE_END => Some(0),
         _ => None,
     }
 }
@@ -241,6 +245,10 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
             name: StringId(second),
             by_user: record.half == 1,
         },
+        tag::RANGE_BEGIN => {
+            EventKind::RangeBegin { kind: range_kind(record.small)?, label: StringId(second) }
+        }
+        tag::RANGE_END => EventKind::RangeEnd { kind: range_kind(record.small)? },
         tag::GAP => EventKind::Gap { reason: gap_reason(record.small)?, detail: StringId(second) },
         _ => return None,
     };
@@ -314,6 +322,15 @@ pub const fn op_kind(value: u8) -> Option<OpKind> {
         6 => OpKind::HostFunction,
         7 => OpKind::Collective,
         8 => OpKind::GraphLaunch,
+        _ => return None,
+    })
+}
+
+/// The kind of range stored as `value`, if there is one.
+pub const fn range_kind(value: u8) -> Option<RangeKind> {
+    Some(match value {
+        0 => RangeKind::Region,
+        1 => RangeKind::Ignore,
         _ => return None,
     })
 }

@@ -165,6 +165,11 @@ fn kind(counts: Counts) -> impl Strategy<Value = (EventKind, Vec<Access>)> {
                 EventKind::Name { subject, name, by_user }
             }
         ),
+        (0..2_u8, string.clone()).prop_map(|(kind, label)| EventKind::RangeBegin {
+            kind: super::record::range_kind(kind).unwrap(),
+            label
+        }),
+        (0..2_u8).prop_map(|kind| EventKind::RangeEnd { kind: super::record::range_kind(kind).unwrap() }),
         (0..8_u8, string.clone()).prop_map(|(reason, detail)| EventKind::Gap {
             reason: super::record::gap_reason(reason).unwrap(),
             detail
