@@ -42,6 +42,11 @@ impl Descriptor {
         Ok(Self { file: ManuallyDrop::new(file), path: path::absolute(path)?, identity })
     }
 
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The file, opened again by its path if the program closed it.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use crate::Recorder;
 use crate::intern::Interner;
 use crate::operations::sound;
 use crate::process::{recorder, without_unwinding};
+use crate::ranges::{annotate, range_begin, range_end, settle, trace_path};
 use crate::recorder::Known;
 use crate::table::{Locator, RawAccess, RawFrame, RecorderTable, TABLE_VERSION, TorchCallback};
 
@@ -46,6 +47,11 @@ static TABLE: RecorderTable = RecorderTable {
     set_locator,
     operations_recorded,
     close,
+    range_begin,
+    range_end,
+    annotate,
+    settle,
+    trace_path,
     reserved: [std::ptr::null::<c_void>(); 4],
 };
 
@@ -55,14 +61,14 @@ pub fn table() -> &'static RecorderTable {
 }
 
 /// Calls `body` with the recorder, if this process is recorded.
-fn with<T: Default>(body: impl FnOnce(&Recorder) -> T) -> T {
+pub(crate) fn with<T: Default>(body: impl FnOnce(&Recorder) -> T) -> T {
     without_unwinding(|| recorder().map(body).unwrap_or_default())
 }
 
 /// # Safety
 ///
 /// `start` points to `count` values that stay unchanged while the result lives, or `count` is 0.
-unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
+pub(crate) unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
     if count == 0 || start.is_null() {
         return &[];
     }
@@ -416,7 +422,7 @@ impl Recorder {
 }
 
 /// Appends the accesses to memory that is known; the rest is ordinary host memory.
-fn resolve(known: &Known, interner: &Interner, raw: &[RawAccess], accesses: &mut Vec<Access>) {
+pub(crate) fn resolve(known: &Known, interner: &Interner, raw: &[RawAccess], accesses: &mut Vec<Access>) {
     accesses.extend(raw.iter().filter_map(|raw| {
         let (block, offset) = known.blocks.resolve(raw.address)?;
         let mode = u8::try_from(raw.mode).ok().and_then(AccessMode::from_u8).unwrap_or(AccessMode::Unknown);

@@ -97,6 +97,9 @@ impl Recorder {
             if kernel_name.contains(MANGLED_TORCH_KERNELS) {
                 let detail = format!("{OUTSIDE_THE_LAYER}{kernel_name}");
                 self.put_gap_once(&mut thread, GapReason::OpaqueKernel, &detail);
+            } else if thread.annotation.is_some() {
+                drop(thread);
+                self.annotated_launch(stream, device, kernel_name);
             } else {
                 self.put_gap_once(&mut thread, GapReason::OpaqueKernel, kernel_name);
             }

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 3;
+pub const TABLE_VERSION: u32 = 4;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -157,6 +157,17 @@ pub struct RecorderTable {
     pub operations_recorded: unsafe extern "C" fn() -> u64,
     /// Closes the trace: nothing is recorded after.
     pub close: unsafe extern "C" fn(),
+    /// A range began in this thread: `RangeKind` as a number, and its label. With the site of `set_context`.
+    pub range_begin: unsafe extern "C" fn(kind: u32, label: u32),
+    /// The last range of this kind that this thread began has ended.
+    pub range_end: unsafe extern "C" fn(kind: u32),
+    /// With `active` 1: launches of this thread that no operator accounts for touch these bytes, until the next call.
+    /// Returns how many such launches there were since the last call.
+    pub annotate: unsafe extern "C" fn(active: u32, accesses: *const RawAccess, count: usize) -> u64,
+    /// Writes what the calling thread holds back. Returns the last event number given out.
+    pub settle: unsafe extern "C" fn() -> u64,
+    /// Writes the trace's absolute path to `target` if it fits into `capacity` bytes. Returns its length.
+    pub trace_path: unsafe extern "C" fn(target: *mut u8, capacity: usize) -> usize,
     /// Reserved for the next version, null.
     pub reserved: [*const c_void; 4],
 }

@@ -5,6 +5,7 @@ mod file;
 mod host_memory;
 mod memory;
 mod random;
+mod ranges;
 
 use std::ops::Deref;
 use std::path::PathBuf;

@@ -8,6 +8,7 @@ use streamsan_trace::{Access, EventId, EventKind, LabelId, OpNumber, SiteId, Str
 
 use crate::WaitOn;
 use crate::blocks::Freed;
+use crate::table::RawAccess;
 use crate::writer::{Chunk, Stopped, TraceFile};
 
 /// What the thread's calls are attributed to.
@@ -66,6 +67,10 @@ pub struct Thread {
     pub begun: Option<(u64, WaitOn)>,
     /// Unsupported calls and kernels that were reported from here, by site.
     pub reported: HashMap<SiteId, HashSet<String>>,
+    /// What kernels that are launched now touch, as the program says.
+    pub annotation: Option<Vec<RawAccess>>,
+    /// How many were launched since that was said.
+    pub annotated: u64,
     /// Kept for its capacity.
     pub accesses: Vec<Access>,
     chunk: Option<Chunk>,
@@ -84,6 +89,8 @@ impl Thread {
             announced: None,
             begun: None,
             reported: HashMap::new(),
+            annotation: None,
+            annotated: 0,
             accesses: Vec::new(),
             chunk: None,
             last_number: 0,

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -70,6 +70,11 @@ impl TraceFile {
             counter: AtomicU64::new(0),
             state: AtomicU8::new(RECORDING),
         })
+    }
+
+    /// Where it is, absolute.
+    pub fn path(&self) -> PathBuf {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner).descriptor.path().to_owned()
     }
 
     /// The next event number.
