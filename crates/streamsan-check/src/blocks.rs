@@ -6,6 +6,7 @@
 //! an edge. A guard orders whoever gets the memory next after the guarded work, and nothing else.
 
 use crate::clock::{Epoch, Snapshot};
+use crate::hazard::Origin;
 use std::collections::BTreeMap;
 use streamsan_trace::{BlockId, DeviceId, MemorySpace, OpNumber, SiteId, StreamId};
 
@@ -21,7 +22,7 @@ pub(crate) struct Block {
     /// What the owner stream was ordered after when the block was handed out.
     pub(crate) handed_out: Option<Snapshot>,
     pub(crate) guards: Vec<Snapshot>,
-    pub(crate) freed: Option<(OpNumber, SiteId)>,
+    pub(crate) freed: Option<(OpNumber, Origin)>,
     pub(crate) touched: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::blocks::{Block, Blocks};
 use crate::clock::{ChainId, Epoch};
 use crate::edges::Edges;
 use crate::finding::{Actor, FixAction};
-use crate::hazard::{Hazard, order_rule};
+use crate::hazard::{Hazard, Origin, order_rule};
 use crate::order::{HappensBefore, WaitOutcome};
 use crate::report::Coverage;
 use crate::rules::Rule;
@@ -20,18 +20,25 @@ use crate::shadow::{Shadow, Space, Touch};
 use std::collections::{HashMap, HashSet};
 use std::mem::Discriminant;
 use streamsan_trace::{
-    Access, AccessMode, BlockId, Event, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpNumber,
-    SiteId, StreamId, StringId, Tables, ThreadId, WaitTarget,
+    Access, AccessMode, BlockId, Event, EventId, EventKind, GapReason, HostWaitHow, MemorySpace, Observer,
+    OpNumber, SiteId, StreamId, StringId, Tables, ThreadId, WaitTarget,
 };
 
 /// Receives what the engine finds.
 pub(crate) trait Sink {
     /// An unordered conflicting pair.
-    fn hazard(&mut self, hazard: &Hazard, engine: &Engine<'_>);
+    fn hazard(&mut self, hazard: &Hazard, engine: &Engine, tables: &Tables);
     /// A call whose effect is looked at line by line, and what it did.
-    fn call(&mut self, event: &Event, call: Call, property: Property);
+    fn call(&mut self, event: &Event, call: Call, property: Property, tables: &Tables);
     /// Something that could not be known.
     fn gap(&mut self, reason: GapReason, detail: StringId, number: OpNumber);
+}
+
+/// A call that made a stream wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitCall {
+    pub(crate) number: OpNumber,
+    pub(crate) site: SiteId,
 }
 
 /// Where a thread is, for the proposals of `edges`.
@@ -44,21 +51,20 @@ struct Visit {
 
 /// State of a check after some events.
 #[derive(Debug)]
-pub(crate) struct Engine<'a> {
-    tables: &'a Tables,
-    edges: &'a Edges,
+pub(crate) struct Engine {
+    edges: Edges,
     pub(crate) order: HappensBefore,
     shadow: Shadow,
     pub(crate) blocks: Blocks,
     freed_in_use: FreedInUse,
     /// Last wait of one stream for another: (waiter, awaited).
-    pub(crate) last_wait: HashMap<(StreamId, StreamId), OpNumber>,
+    pub(crate) last_wait: HashMap<(StreamId, StreamId), WaitCall>,
     /// Last wait of a stream for any other, and for which.
-    pub(crate) last_wait_of: HashMap<StreamId, (OpNumber, StreamId)>,
+    pub(crate) last_wait_of: HashMap<StreamId, (WaitCall, StreamId)>,
     /// Threads that have used a stream other than a default stream.
     pub(crate) used_side_streams: HashSet<ThreadId>,
     /// Last wait of a stream that made no edge.
-    pub(crate) last_idle_wait: HashMap<StreamId, OpNumber>,
+    pub(crate) last_idle_wait: HashMap<StreamId, (WaitCall, EventId)>,
     visits: HashMap<ThreadId, Visit>,
     /// Page-locked blocks to which a pointer was given away, and to what.
     escaped: HashMap<BlockId, StringId>,
@@ -67,10 +73,9 @@ pub(crate) struct Engine<'a> {
     undecided: bool,
 }
 
-impl<'a> Engine<'a> {
-    pub(crate) fn new(tables: &'a Tables, edges: &'a Edges) -> Self {
+impl Engine {
+    pub(crate) fn new(edges: Edges) -> Self {
         Self {
-            tables,
             edges,
             order: HappensBefore::new(),
             shadow: Shadow::default(),
@@ -88,9 +93,20 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Takes the next event of the log.
-    pub(crate) fn event(&mut self, event: &Event, accesses: &[Access], sink: &mut impl Sink) {
+    /// Takes the next event of the log. `tables` hold at least what the event and its accesses refer to.
+    pub(crate) fn event(
+        &mut self,
+        event: &Event,
+        accesses: &[Access],
+        tables: &Tables,
+        sink: &mut impl Sink,
+    ) {
         let number = event.number;
+        self.coverage.events += 1;
+        // The reader puts gaps behind the last event that it could read.
+        if !matches!(event.kind, EventKind::Gap { .. }) {
+            self.coverage.last = number;
+        }
         if !self.edges.is_empty() {
             self.imagine(event);
         }
@@ -101,31 +117,32 @@ impl<'a> Engine<'a> {
             EventKind::EventRecord { event, stream } => self.order.record(event, stream, number),
             EventKind::EventWait { event: awaited, stream } => {
                 let outcome = self.order.wait(awaited, stream, number);
+                let call = WaitCall { number, site: event.site };
                 match outcome {
                     WaitOutcome::Edge { from, .. } => {
                         self.coverage.waits += 1;
-                        self.last_wait.insert((stream, from), number);
-                        self.last_wait_of.insert(stream, (number, from));
+                        self.last_wait.insert((stream, from), call);
+                        self.last_wait_of.insert(stream, (call, from));
                     }
                     WaitOutcome::SelfWait | WaitOutcome::Unrecorded => {
-                        self.last_idle_wait.insert(stream, number);
+                        self.last_idle_wait.insert(stream, (call, awaited));
                     }
                 }
-                sink.call(event, Call::Wait, wait_property(outcome));
+                sink.call(event, Call::Wait, wait_property(outcome), tables);
             }
             EventKind::RecordStream { block, stream } => {
-                sink.call(event, Call::RecordStream, self.record_stream_property(block, stream));
+                sink.call(event, Call::RecordStream, self.record_stream_property(block, stream), tables);
             }
             EventKind::StreamObject { sharers, .. } => {
                 let property = if sharers > 0 { Property::Always(Rule::Ss405) } else { Property::Fine };
-                sink.call(event, Call::StreamObject, property);
+                sink.call(event, Call::StreamObject, property, tables);
             }
             EventKind::HostWaitBegin { target } => self.order.begin_host_wait(event.thread, target),
             EventKind::HostWait { target, observer, how } => {
                 if observer == Observer::Program {
                     self.coverage.host_waits += 1;
                     self.order.host_wait(event.thread, target, number);
-                    self.host_event_wait(event, target, how, sink);
+                    self.host_event_wait(event, target, how, tables, sink);
                 }
             }
             EventKind::Op { stream, .. } => {
@@ -134,11 +151,11 @@ impl<'a> Engine<'a> {
                     self.used_side_streams.insert(event.thread);
                 }
                 let epoch = self.order.operation(stream, number);
-                self.touch_all(epoch, Actor::Stream(stream), accesses, sink);
+                self.touch_all(epoch, Actor::Stream(stream), Origin::of(event), accesses, tables, sink);
             }
             EventKind::HostAccess { .. } => {
                 let epoch = self.order.host_access(number);
-                self.touch_all(epoch, Actor::Host, accesses, sink);
+                self.touch_all(epoch, Actor::Host, Origin::of(event), accesses, tables, sink);
             }
             EventKind::Alloc { block, stream, space, address, size } => {
                 self.allocate(event, block, stream, space, address, size);
@@ -151,7 +168,7 @@ impl<'a> Engine<'a> {
             }
             EventKind::FreeRequest { block } => {
                 self.free(event, block);
-                self.give(sink);
+                self.give(tables, sink);
             }
             EventKind::Escape { block, label } => self.escape(block, label, number, sink),
             EventKind::FreeGuard { block, stream } => {
@@ -167,10 +184,12 @@ impl<'a> Engine<'a> {
                     block.guards.push(guard);
                 }
             }
+            EventKind::Gap { reason, detail } => sink.gap(reason, detail, number),
             EventKind::StreamDestroy { .. }
             | EventKind::FreeDone { .. }
-            | EventKind::Name { .. }
-            | EventKind::Gap { .. } => {}
+            | EventKind::RangeBegin { .. }
+            | EventKind::RangeEnd { .. }
+            | EventKind::Name { .. } => {}
         }
     }
 
@@ -179,7 +198,7 @@ impl<'a> Engine<'a> {
         if event.site.0 == 0 {
             return;
         }
-        let edges = self.edges;
+        let edges = &self.edges;
         let visit = self.visits.entry(event.thread).or_default();
         let previous = std::mem::replace(&mut visit.site, event.site);
         let step = (event.site, std::mem::discriminant(&event.kind));
@@ -218,13 +237,20 @@ impl<'a> Engine<'a> {
     }
 
     /// A host wait on an event that was never recorded does nothing either.
-    fn host_event_wait(&self, event: &Event, target: WaitTarget, how: HostWaitHow, sink: &mut impl Sink) {
+    fn host_event_wait(
+        &self,
+        event: &Event,
+        target: WaitTarget,
+        how: HostWaitHow,
+        tables: &Tables,
+        sink: &mut impl Sink,
+    ) {
         if let WaitTarget::Event(awaited) = target
             && how == HostWaitHow::Synchronize
         {
             let recorded = self.order.last_record(awaited).is_some();
             let property = if recorded { Property::Fine } else { Property::Has(Rule::Ss401) };
-            sink.call(event, Call::Wait, property);
+            sink.call(event, Call::Wait, property, tables);
         }
     }
 
@@ -274,7 +300,7 @@ impl<'a> Engine<'a> {
 
     fn free(&mut self, event: &Event, id: BlockId) {
         let Some(block) = self.blocks.get_mut(id) else { return };
-        block.freed = Some((event.number, event.site));
+        block.freed = Some((event.number, Origin::of(event)));
         let (space, start, end, owner) =
             (block.space, block.address, block.address.saturating_add(block.size), block.owner);
         match space {
@@ -293,6 +319,7 @@ impl<'a> Engine<'a> {
                         let touch = Touch {
                             epoch: Epoch { chain: ChainId::HOST, number: event.number },
                             mode: AccessMode::Write,
+                            origin: Origin::of(event),
                             ..used
                         };
                         let hazard = self.hazard(Rule::Ss303, &used, &touch);
@@ -304,31 +331,39 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn touch_all(&mut self, epoch: Epoch, actor: Actor, accesses: &[Access], sink: &mut impl Sink) {
+    fn touch_all(
+        &mut self,
+        epoch: Epoch,
+        actor: Actor,
+        origin: Origin,
+        accesses: &[Access],
+        tables: &Tables,
+        sink: &mut impl Sink,
+    ) {
         for access in accesses {
             if actor != Actor::Host
                 && let Some(&label) = self.escaped.get(&access.block)
             {
                 sink.gap(GapReason::Escaped, label, epoch.number);
             }
-            self.touch(epoch, actor, access);
+            self.touch(epoch, actor, origin, access, tables);
             if std::mem::take(&mut self.undecided) {
                 sink.gap(GapReason::Undecided, StringId(0), epoch.number);
             }
         }
-        self.give(sink);
+        self.give(tables, sink);
     }
 
-    fn give(&mut self, sink: &mut impl Sink) {
+    fn give(&mut self, tables: &Tables, sink: &mut impl Sink) {
         let mut found = std::mem::take(&mut self.found);
         for hazard in &found {
-            sink.hazard(hazard, self);
+            sink.hazard(hazard, self, tables);
         }
         found.clear();
         self.found = found;
     }
 
-    fn touch(&mut self, epoch: Epoch, actor: Actor, access: &Access) {
+    fn touch(&mut self, epoch: Epoch, actor: Actor, origin: Origin, access: &Access, tables: &Tables) {
         let Some(block) = self.blocks.get_mut(access.block) else { return };
         let first_touch = !std::mem::replace(&mut block.touched, true);
         let space = match block.space {
@@ -342,9 +377,10 @@ impl<'a> Engine<'a> {
             start: block.address.saturating_add(access.offset),
             end: block.address.saturating_add(access.end()),
             shape: access.shape,
+            origin,
         };
         if let (Some(freed), Space::Device(_)) = (block.freed, space) {
-            let used = Touch { epoch: Epoch { number: freed.0, ..epoch }, ..touch };
+            let used = Touch { epoch: Epoch { number: freed.0, ..epoch }, origin: freed.1, ..touch };
             let hazard = self.hazard(Rule::Ss204, &used, &touch);
             self.push(hazard);
             return;
@@ -355,7 +391,7 @@ impl<'a> Engine<'a> {
                 || (earlier.block != touch.block && blocks.handed_on_after(earlier.block, earlier.epoch))
         };
         let mut conflicts: Vec<(Rule, Touch)> = Vec::new();
-        self.shadow.touch(space, touch, self.tables, ordered, |conflict| {
+        self.shadow.touch(space, touch, tables, ordered, |conflict| {
             if !conflict.decided {
                 *undecided = true;
                 return;
@@ -400,6 +436,8 @@ impl<'a> Engine<'a> {
             rule,
             first: first.epoch.number,
             second: second.epoch.number,
+            first_origin: first.origin,
+            second_origin: second.origin,
             first_actor: self.actor_of(first.epoch.chain),
             second_actor: self.actor_of(second.epoch.chain),
             first_mode: first.mode,

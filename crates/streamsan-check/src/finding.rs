@@ -1,7 +1,9 @@
 //! Findings: what is reported, as plain values. No words beyond names; `streamsan-report` writes sentences.
 
 use crate::rules::Rule;
-use streamsan_trace::{AccessMode, BlockId, DeviceId, EventId, FrameId, LabelId, OpNumber, SiteId, StreamId};
+use streamsan_trace::{
+    AccessMode, BlockId, DeviceId, EventId, FrameId, LabelId, OpKind, OpNumber, SiteId, StreamId, ThreadId,
+};
 
 /// Hazards of one rule and one pair of places, with a count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,10 @@ pub struct Place {
     pub number: OpNumber,
     /// Where it ran.
     pub actor: Actor,
+    /// The host thread that made the call.
+    pub thread: ThreadId,
+    /// What sort of work it is; `None` for what the host does itself.
+    pub kind: Option<OpKind>,
     /// Its call stack.
     pub site: SiteId,
     /// For an operation of backward: the call stack of its forward operation. Else the empty stack.
@@ -86,7 +92,7 @@ pub struct OrderedUpTo {
     pub actor: Actor,
     /// The last one that is ordered before; 0 if none is.
     pub number: OpNumber,
-    /// Its call stack, if `number` is not 0.
+    /// Its call stack, if `number` is not 0 and the log was read a second time (not in live findings).
     pub site: SiteId,
 }
 
@@ -173,6 +179,8 @@ pub enum Note {
         /// The operation.
         number: OpNumber,
     },
+    /// SS406: the memory is not torch's device memory, so there is no block that the call could guard.
+    NotInDeviceMemory,
     /// Where the first occurrence was.
     FirstOccurrence {
         /// Number of the first occurrence.
@@ -189,7 +197,7 @@ impl Note {
             Self::OtherThread { .. } => Some(Rule::Ss407),
             Self::SelfWait { .. } => Some(Rule::Ss403),
             Self::UnrecordedWait { .. } => Some(Rule::Ss401),
-            Self::OppositeWait { .. } | Self::FirstOccurrence { .. } => None,
+            Self::OppositeWait { .. } | Self::NotInDeviceMemory | Self::FirstOccurrence { .. } => None,
         }
     }
 }

@@ -5,30 +5,30 @@ use crate::engine::{Engine, Sink};
 use crate::finding::Actor;
 use crate::finding::{Finding, Fix, FixAction, Memory, OrderedUpTo, Place};
 use crate::fingerprint::fingerprint;
-use crate::hazard::Hazard;
+use crate::hazard::{Hazard, Origin};
 use crate::near_miss::near_misses;
 use crate::report::Gap;
 use crate::rules::Rule;
 use crate::rules::events::{Call, CallLines, Property};
 use std::collections::{BTreeMap, HashMap};
-use streamsan_trace::{AccessMode, BlockId, Event, EventKind, GapReason, OpNumber, SiteId, StringId, Trace};
+use streamsan_trace::{AccessMode, BlockId, Event, GapReason, OpNumber, SiteId, StringId, Tables};
 
 /// What makes two hazards one finding: the rule and the lines of both operations. Of a lifetime finding the
 /// second line is that of the free; who got the memory next is chance.
 pub(crate) type Key = (Rule, Line, Line);
 
-pub(crate) fn key(hazard: &Hazard, trace: &Trace) -> Key {
-    let line = |site| Line::of(site, &trace.tables);
+pub(crate) fn key(hazard: &Hazard, tables: &Tables) -> Key {
+    let line = |site| Line::of(site, tables);
     let second = match (hazard.rule, hazard.freed) {
-        (Rule::Ss202 | Rule::Ss203, Some((_, site))) => site,
-        _ => site_of(trace, hazard.second),
+        (Rule::Ss202 | Rule::Ss203, Some((_, free))) => free.site,
+        _ => hazard.second_origin.site,
     };
-    (hazard.rule, line(site_of(trace, hazard.first)), line(second))
+    (hazard.rule, line(hazard.first_origin.site), line(second))
 }
 
 /// The key of a finding made of hazards.
-pub(crate) fn key_of(finding: &Finding, trace: &Trace) -> Option<Key> {
-    let line = |site| Line::of(site, &trace.tables);
+pub(crate) fn key_of(finding: &Finding, tables: &Tables) -> Option<Key> {
+    let line = |site| Line::of(site, tables);
     let second = match (finding.rule, finding.free) {
         (Rule::Ss202 | Rule::Ss203, Some(free)) => free.site,
         _ => finding.second.site,
@@ -43,46 +43,33 @@ pub(crate) fn key_of(finding: &Finding, trace: &Trace) -> Option<Key> {
 
 /// Leaves out what is said already: a block that was freed in use at one line may be handed on early in one turn
 /// of a loop and by chance not in another; the first is the finding.
-pub(crate) fn fold(findings: &mut Vec<Finding>, trace: &Trace) {
+pub(crate) fn fold(findings: &mut Vec<Finding>, tables: &Tables) {
     let reused: Vec<Key> = findings
         .iter()
         .filter(|finding| finding.rule == Rule::Ss202)
-        .filter_map(|finding| key_of(finding, trace))
+        .filter_map(|finding| key_of(finding, tables))
         .collect();
     findings.retain(|finding| {
-        let key = key_of(finding, trace).filter(|_| finding.rule == Rule::Ss203);
+        let key = key_of(finding, tables).filter(|_| finding.rule == Rule::Ss203);
         key.is_none_or(|(_, used, freed)| !reused.contains(&(Rule::Ss202, used, freed)))
     });
 }
 
-pub(crate) fn site_of(trace: &Trace, number: OpNumber) -> SiteId {
-    trace.event(number).map_or(SiteId(0), |event| event.site)
-}
-
 /// Collects hazards into findings.
-pub(crate) struct Grouper<'a> {
-    trace: &'a Trace,
+#[derive(Debug, Default)]
+pub(crate) struct Grouper {
     index: HashMap<Key, usize>,
-    findings: Vec<Finding>,
+    /// Of hazards, in order of their first occurrence.
+    pub(crate) findings: Vec<Finding>,
     pub(crate) calls: CallLines,
     pub(crate) gaps: BTreeMap<(GapReason, StringId), Gap>,
 }
 
-impl<'a> Grouper<'a> {
-    pub(crate) fn new(trace: &'a Trace) -> Self {
-        Self {
-            trace,
-            index: HashMap::new(),
-            findings: Vec::new(),
-            calls: CallLines::default(),
-            gaps: BTreeMap::new(),
-        }
-    }
-
+impl Grouper {
     /// All findings by level, then by place.
-    pub(crate) fn finish(self) -> Vec<Finding> {
-        let mut findings = self.findings;
-        findings.extend(self.calls.findings(self.trace));
+    pub(crate) fn finish(&self, tables: &Tables) -> Vec<Finding> {
+        let mut findings = self.findings.clone();
+        findings.extend(self.calls.findings(tables));
         findings.sort_by_key(|finding| {
             (
                 finding.rule.level(),
@@ -94,67 +81,76 @@ impl<'a> Grouper<'a> {
         findings
     }
 
-    fn finding(&self, hazard: &Hazard, engine: &Engine<'_>) -> Finding {
-        let first = place(self.trace, hazard.first, hazard.first_actor, Some(hazard.first_mode));
+    /// What could not be seen, in order of first appearance.
+    pub(crate) fn gaps(&self) -> Vec<Gap> {
+        let mut gaps: Vec<Gap> = self.gaps.values().cloned().collect();
+        gaps.sort_by_key(|gap| gap.first);
+        gaps
+    }
+
+    fn finding(hazard: &Hazard, engine: &Engine, tables: &Tables) -> Finding {
+        let first = place(hazard.first, hazard.first_actor, hazard.first_origin, Some(hazard.first_mode));
         let first = (hazard.rule != Rule::Ss204).then_some(first);
-        let second = place(self.trace, hazard.second, hazard.second_actor, Some(hazard.second_mode));
+        let second =
+            place(hazard.second, hazard.second_actor, hazard.second_origin, Some(hazard.second_mode));
         let ordered_up_to = OrderedUpTo {
             actor: engine.actor_of(hazard.first_chain),
             number: hazard.ordered_up_to,
-            site: site_of(self.trace, hazard.ordered_up_to),
+            site: SiteId(0),
         };
         Finding {
             rule: hazard.rule,
             first,
             second,
-            free: hazard.freed.map(|(number, _)| place(self.trace, number, Actor::Host, None)),
+            free: hazard.freed.map(|(number, origin)| place(number, Actor::Host, origin, None)),
             memory: Some(memory(hazard, hazard.block, engine)),
             old_memory: hazard.old_block.map(|block| memory(hazard, block, engine)),
             ordered_up_to: Some(ordered_up_to),
             count: 1,
-            fix: self.fix(hazard, engine).map(|(action, before, site)| Fix {
+            fix: fix(hazard, engine).map(|(action, before, site)| Fix {
                 actions: vec![action],
-                frame: self.trace.tables.user_frame(site).map(|(id, _)| id),
+                frame: tables.user_frame(site).map(|(id, _)| id),
                 before,
                 verified: false,
             }),
             removed_by: None,
             removes: 0,
-            notes: near_misses(self.trace, hazard, engine),
-            fingerprint: fingerprint(hazard.rule, first.as_ref(), &second, &self.trace.tables),
+            notes: near_misses(tables, hazard, engine),
+            fingerprint: fingerprint(hazard.rule, first.as_ref(), &second, tables),
         }
-    }
-
-    /// What removes the hazard, and where it goes.
-    fn fix(&self, hazard: &Hazard, engine: &Engine<'_>) -> Option<(FixAction, OpNumber, SiteId)> {
-        let owner = |block| engine.blocks.get(block).map(|block| block.owner);
-        let second = (hazard.second, site_of(self.trace, hazard.second));
-        let (action, (before, site)) = match (hazard.rule, hazard.first_actor, hazard.second_actor) {
-            (Rule::Ss202 | Rule::Ss203, Actor::Stream(awaited), _) => {
-                let waiter = owner(hazard.old_block?)?;
-                (FixAction::WaitStream { waiter, awaited, waiter_is_current: false }, hazard.freed?)
-            }
-            (Rule::Ss201, _, Actor::Stream(waiter)) => {
-                let awaited = owner(hazard.block)?;
-                (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
-            }
-            (Rule::Ss101 | Rule::Ss102 | Rule::Ss103, Actor::Stream(awaited), Actor::Stream(waiter)) => {
-                (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
-            }
-            (Rule::Ss301 | Rule::Ss302 | Rule::Ss303, Actor::Stream(awaited), _) => {
-                (FixAction::SynchronizeStream { awaited }, second)
-            }
-            _ => return None,
-        };
-        Some((action, before, site))
     }
 }
 
-impl Sink for Grouper<'_> {
-    fn hazard(&mut self, hazard: &Hazard, engine: &Engine<'_>) {
-        let key = key(hazard, self.trace);
+/// What removes the hazard, and where it goes.
+fn fix(hazard: &Hazard, engine: &Engine) -> Option<(FixAction, OpNumber, SiteId)> {
+    let owner = |block| engine.blocks.get(block).map(|block| block.owner);
+    let second = (hazard.second, hazard.second_origin.site);
+    let (action, (before, site)) = match (hazard.rule, hazard.first_actor, hazard.second_actor) {
+        (Rule::Ss202 | Rule::Ss203, Actor::Stream(awaited), _) => {
+            let waiter = owner(hazard.old_block?)?;
+            let (number, free) = hazard.freed?;
+            (FixAction::WaitStream { waiter, awaited, waiter_is_current: false }, (number, free.site))
+        }
+        (Rule::Ss201, _, Actor::Stream(waiter)) => {
+            let awaited = owner(hazard.block)?;
+            (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
+        }
+        (Rule::Ss101 | Rule::Ss102 | Rule::Ss103, Actor::Stream(awaited), Actor::Stream(waiter)) => {
+            (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
+        }
+        (Rule::Ss301 | Rule::Ss302 | Rule::Ss303, Actor::Stream(awaited), _) => {
+            (FixAction::SynchronizeStream { awaited }, second)
+        }
+        _ => return None,
+    };
+    Some((action, before, site))
+}
+
+impl Sink for Grouper {
+    fn hazard(&mut self, hazard: &Hazard, engine: &Engine, tables: &Tables) {
+        let key = key(hazard, tables);
         if let Some(&index) = self.index.get(&key) {
-            let action = self.fix(hazard, engine).map(|(action, ..)| action);
+            let action = fix(hazard, engine).map(|(action, ..)| action);
             let finding = &mut self.findings[index];
             finding.count += 1;
             if let (Some(fix), Some(action)) = (&mut finding.fix, action)
@@ -164,13 +160,13 @@ impl Sink for Grouper<'_> {
             }
             return;
         }
-        let finding = self.finding(hazard, engine);
+        let finding = Self::finding(hazard, engine, tables);
         self.index.insert(key, self.findings.len());
         self.findings.push(finding);
     }
 
-    fn call(&mut self, event: &Event, call: Call, property: Property) {
-        self.calls.note(event, call, property, &self.trace.tables);
+    fn call(&mut self, event: &Event, call: Call, property: Property, tables: &Tables) {
+        self.calls.note(event, call, property, tables);
     }
 
     fn gap(&mut self, reason: GapReason, detail: StringId, number: OpNumber) {
@@ -179,19 +175,13 @@ impl Sink for Grouper<'_> {
     }
 }
 
-/// A place for the event with this number.
-pub(crate) fn place(trace: &Trace, number: OpNumber, actor: Actor, access: Option<AccessMode>) -> Place {
-    let event = trace.event(number);
-    let site = event.map_or(SiteId(0), |event| event.site);
-    let (label, forward_site) = match event.map(|event| event.kind) {
-        Some(EventKind::Op { label, forward_site, .. }) => (label, forward_site),
-        Some(EventKind::HostAccess { label, .. }) => (label, SiteId(0)),
-        _ => Default::default(),
-    };
-    Place { number, actor, site, forward_site, label, access }
+/// A place for an event.
+pub(crate) fn place(number: OpNumber, actor: Actor, origin: Origin, access: Option<AccessMode>) -> Place {
+    let Origin { thread, site, forward_site, label, kind } = origin;
+    Place { number, actor, thread, kind, site, forward_site, label, access }
 }
 
-fn memory(hazard: &Hazard, id: BlockId, engine: &Engine<'_>) -> Memory {
+fn memory(hazard: &Hazard, id: BlockId, engine: &Engine) -> Memory {
     let block = engine.blocks.get(id);
     Memory {
         block: id,

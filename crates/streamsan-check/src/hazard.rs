@@ -3,7 +3,34 @@
 use crate::clock::ChainId;
 use crate::finding::Actor;
 use crate::rules::Rule;
-use streamsan_trace::{AccessMode, BlockId, OpNumber, SiteId};
+use streamsan_trace::{AccessMode, BlockId, Event, EventKind, LabelId, OpKind, OpNumber, SiteId, ThreadId};
+
+/// What a report says of an event, kept with its accesses so that the log need not be searched for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The host thread that made the call.
+    pub thread: ThreadId,
+    /// The call stack.
+    pub site: SiteId,
+    /// For an operation of backward: the call stack of its forward operation. Else the empty stack.
+    pub forward_site: SiteId,
+    /// The operation's name.
+    pub label: LabelId,
+    /// What sort of work it is; `None` for what the host does itself.
+    pub kind: Option<OpKind>,
+}
+
+impl Origin {
+    /// The origin of an event.
+    pub(crate) fn of(event: &Event) -> Self {
+        let (kind, label, forward_site) = match event.kind {
+            EventKind::Op { kind, label, forward_site, .. } => (Some(kind), label, forward_site),
+            EventKind::HostAccess { label, .. } => (None, label, SiteId(0)),
+            _ => (None, LabelId::default(), SiteId(0)),
+        };
+        Self { thread: event.thread, site: event.site, forward_site, label, kind }
+    }
+}
 
 /// Two events on overlapping bytes, at least one of which writes, with no order between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +41,10 @@ pub struct Hazard {
     pub first: OpNumber,
     /// The later event.
     pub second: OpNumber,
+    /// Where the earlier one comes from.
+    pub first_origin: Origin,
+    /// Where the later one comes from.
+    pub second_origin: Origin,
     /// Who does the earlier one.
     pub first_actor: Actor,
     /// Who does the later one.
@@ -34,7 +65,7 @@ pub struct Hazard {
     pub ordered_up_to: OpNumber,
     pub(crate) first_chain: ChainId,
     /// Lifetime rules: where the old block was freed.
-    pub(crate) freed: Option<(OpNumber, SiteId)>,
+    pub(crate) freed: Option<(OpNumber, Origin)>,
 }
 
 /// The rule for an unordered pair of accesses to one generation of memory.

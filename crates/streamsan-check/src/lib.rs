@@ -1,7 +1,7 @@
 //! What a trace means: order, shadow memory, rules, fixes.
 //!
-//! [`check`] is a pure function: it reads no file, no clock and no environment, prints nothing and cannot
-//! fail. Findings say what is wrong with the program, gaps what could not be seen.
+//! [`check`], and [`LiveCheck`] for a log that is still being written, are pure functions: they read no file, no clock and no
+//! environment, print nothing and cannot fail. Findings say what is wrong with the program, gaps what could not be seen.
 //!
 //! The model. A *chain* is a stream or the host; vector clocks say how far each chain knows each other one
 //! (`clock`, `order`). Shadow memory keeps, per byte, the accesses that may still be the earlier half of a
@@ -23,6 +23,7 @@ mod finding;
 mod fingerprint;
 mod group;
 mod hazard;
+mod live;
 mod near_miss;
 mod order;
 mod overlap;
@@ -32,7 +33,8 @@ mod shadow;
 mod verify;
 
 pub use finding::{Actor, Finding, Fix, FixAction, Memory, Note, OrderedUpTo, Place};
-pub use hazard::Hazard;
+pub use hazard::{Hazard, Origin};
+pub use live::LiveCheck;
 pub use report::{Coverage, Gap, Report};
 pub use rules::{Family, Level, Rule};
 
@@ -40,8 +42,7 @@ use edges::Edges;
 use engine::{Engine, Sink};
 use group::Grouper;
 use rules::events::{Call, Property};
-use std::collections::BTreeMap;
-use streamsan_trace::{Event, EventKind, GapReason, OpNumber, StringId, Trace};
+use streamsan_trace::{Event, GapReason, Log, OpNumber, StringId, Tables};
 
 /// What to check.
 #[derive(Clone, Debug, Default)]
@@ -50,73 +51,59 @@ pub struct Config {
     pub ignore: Vec<Rule>,
 }
 
-/// Checks a trace.
+/// Checks a log. It is read twice, and a few times more if there are several findings and it is short.
 ///
 /// ```
 /// use streamsan_check::{Config, check};
 /// let report = check(&streamsan_trace::Trace::default(), &Config::default());
 /// assert!(report.findings.is_empty() && report.coverage.operations == 0);
 /// ```
-pub fn check(trace: &Trace, config: &Config) -> Report {
-    let none = Edges::default();
-    let mut grouper = Grouper::new(trace);
-    let engine = walk(trace, &none, &mut grouper);
-    let mut gaps = gaps(trace);
-    gaps.extend(grouper.gaps.values().cloned());
+pub fn check(log: &dyn Log, config: &Config) -> Report {
+    let mut grouper = Grouper::default();
+    let engine = walk(log, Edges::default(), &mut grouper);
+    let mut report = outcome(&engine, &grouper, log.tables());
+    verify::verify(log, &mut report.findings);
+    finish(&mut report, config, log.tables());
+    verify::relate(log, report.coverage.events, &mut report.findings);
+    report
+}
+
+/// What is known after some events.
+fn outcome(engine: &Engine, grouper: &Grouper, tables: &Tables) -> Report {
+    let gaps = grouper.gaps();
     let coverage = Coverage { opaque: opaque(&gaps), ..engine.coverage() };
-    let mut findings = grouper.finish();
-    verify::verify(trace, &mut findings);
-    group::fold(&mut findings, trace);
-    let found = findings.len();
-    findings.retain(|finding| !config.ignore.contains(&finding.rule));
-    let hidden = (found - findings.len()) as u64;
-    verify::relate(trace, &mut findings);
-    Report { findings, gaps, coverage, hidden }
+    Report { findings: grouper.finish(tables), gaps, coverage, hidden: 0 }
+}
+
+/// Leaves out what is said twice and what is not wanted.
+fn finish(report: &mut Report, config: &Config, tables: &Tables) {
+    group::fold(&mut report.findings, tables);
+    let found = report.findings.len();
+    report.findings.retain(|finding| !config.ignore.contains(&finding.rule));
+    report.hidden = (found - report.findings.len()) as u64;
 }
 
 /// All unordered conflicting pairs that the engine sees, in log order of the later one, before grouping.
-pub fn hazards(trace: &Trace) -> Vec<Hazard> {
+pub fn hazards(log: &dyn Log) -> Vec<Hazard> {
     struct All(Vec<Hazard>);
     impl Sink for All {
-        fn hazard(&mut self, hazard: &Hazard, _: &Engine<'_>) {
+        fn hazard(&mut self, hazard: &Hazard, _: &Engine, _: &Tables) {
             self.0.push(*hazard);
         }
-        fn call(&mut self, _: &Event, _: Call, _: Property) {}
+        fn call(&mut self, _: &Event, _: Call, _: Property, _: &Tables) {}
         fn gap(&mut self, _: GapReason, _: StringId, _: OpNumber) {}
     }
-    let none = Edges::default();
     let mut all = All(Vec::new());
-    walk(trace, &none, &mut all);
+    walk(log, Edges::default(), &mut all);
     all.0
 }
 
 /// Reads the whole log once.
-fn walk<'a>(trace: &'a Trace, edges: &'a Edges, sink: &mut impl Sink) -> Engine<'a> {
-    let mut engine = Engine::new(&trace.tables, edges);
-    for event in &trace.events {
-        let accesses = match event.kind {
-            EventKind::Op { accesses, .. } | EventKind::HostAccess { accesses, .. } => {
-                trace.accesses(accesses)
-            }
-            _ => &[],
-        };
-        engine.event(event, accesses, sink);
-    }
+fn walk(log: &dyn Log, edges: Edges, sink: &mut impl Sink) -> Engine {
+    let mut engine = Engine::new(edges);
+    let tables = log.tables();
+    log.read(&mut |event, accesses| engine.event(event, accesses, tables, sink));
     engine
-}
-
-/// Gaps by reason and detail, in order of first appearance.
-fn gaps(trace: &Trace) -> Vec<Gap> {
-    let mut found: BTreeMap<(GapReason, StringId), Gap> = BTreeMap::new();
-    for event in &trace.events {
-        if let EventKind::Gap { reason, detail } = event.kind {
-            let gap = Gap { reason, detail, count: 0, first: event.number };
-            found.entry((reason, detail)).or_insert(gap).count += 1;
-        }
-    }
-    let mut gaps: Vec<Gap> = found.into_values().collect();
-    gaps.sort_by_key(|gap| gap.first);
-    gaps
 }
 
 fn opaque(gaps: &[Gap]) -> u64 {

@@ -3,37 +3,34 @@
 
 use crate::engine::Engine;
 use crate::finding::{Actor, Note};
-use crate::group::site_of;
-use crate::hazard::Hazard;
+use crate::hazard::{Hazard, Origin};
 use crate::rules::Family;
-use streamsan_trace::{Event, EventKind, OpNumber, SiteId, StreamId, Trace};
+use streamsan_trace::{OpNumber, SiteId, StreamId, Tables};
 
 /// The notes of a finding, the most telling first.
-pub(crate) fn near_misses(trace: &Trace, hazard: &Hazard, engine: &Engine<'_>) -> Vec<Note> {
+pub(crate) fn near_misses(tables: &Tables, hazard: &Hazard, engine: &Engine) -> Vec<Note> {
     let (Actor::Stream(first), Actor::Stream(second)) = (hazard.first_actor, hazard.second_actor) else {
         return Vec::new();
     };
     let opposite = engine
         .last_wait
         .get(&(first, second))
-        .map(|&wait| Note::OppositeWait { wait, site: site_of(trace, wait) });
+        .map(|wait| Note::OppositeWait { wait: wait.number, site: wait.site });
     if hazard.rule.family() != Family::Order {
         // What the new owner of a block waited for says little about the old owner's work.
         return opposite.into_iter().collect();
     }
-    let idle = idle_wait(trace, hazard, engine, second);
-    let other = wait_on_other(trace, hazard, engine, (first, second));
-    let early = early_wait(trace, hazard, engine, (first, second));
-    let thread = other_thread(trace, hazard, engine, (first, second));
+    let idle = idle_wait(hazard, engine, second);
+    let other = wait_on_other(hazard, engine, (first, second));
+    let early = early_wait(tables, hazard, engine, (first, second));
+    let thread = other_thread(hazard, engine, (first, second));
     [idle, other, early, opposite, thread].into_iter().flatten().collect()
 }
 
 /// A wait of the later stream, after the first operation, that made no edge.
-fn idle_wait(trace: &Trace, hazard: &Hazard, engine: &Engine<'_>, second: StreamId) -> Option<Note> {
-    let wait = *engine.last_idle_wait.get(&second)?;
-    let Event { site, kind: EventKind::EventWait { event, .. }, .. } = *trace.event(wait)? else {
-        return None;
-    };
+fn idle_wait(hazard: &Hazard, engine: &Engine, second: StreamId) -> Option<Note> {
+    let (call, event) = *engine.last_idle_wait.get(&second)?;
+    let (wait, site) = (call.number, call.site);
     if wait < hazard.first {
         return None;
     }
@@ -44,56 +41,44 @@ fn idle_wait(trace: &Trace, hazard: &Hazard, engine: &Engine<'_>, second: Stream
 }
 
 /// A wait of the later stream, after the first operation, for a third stream.
-fn wait_on_other(
-    trace: &Trace,
-    hazard: &Hazard,
-    engine: &Engine<'_>,
-    streams: (StreamId, StreamId),
-) -> Option<Note> {
+fn wait_on_other(hazard: &Hazard, engine: &Engine, streams: (StreamId, StreamId)) -> Option<Note> {
     let (wait, from) = *engine.last_wait_of.get(&streams.1)?;
-    (wait > hazard.first && from != streams.0).then(|| Note::WaitOnOther {
-        wait,
-        site: site_of(trace, wait),
+    (wait.number > hazard.first && from != streams.0).then_some(Note::WaitOnOther {
+        wait: wait.number,
+        site: wait.site,
         from,
     })
 }
 
 /// A wait for the right stream, in the function of one of the two operations, before the first was issued.
 fn early_wait(
-    trace: &Trace,
+    tables: &Tables,
     hazard: &Hazard,
-    engine: &Engine<'_>,
+    engine: &Engine,
     streams: (StreamId, StreamId),
 ) -> Option<Note> {
-    let wait = *engine.last_wait.get(&(streams.1, streams.0))?;
-    let site = site_of(trace, wait);
-    let function =
-        |site: SiteId| trace.tables.user_frame(site).map(|(_, frame)| (frame.file, frame.function));
-    let near = [hazard.first, hazard.second]
+    let call = *engine.last_wait.get(&(streams.1, streams.0))?;
+    let (wait, site) = (call.number, call.site);
+    let function = |site: SiteId| tables.user_frame(site).map(|(_, frame)| (frame.file, frame.function));
+    let near = [hazard.first_origin, hazard.second_origin]
         .iter()
-        .any(|&number| function(site_of(trace, number)) == function(site));
+        .any(|origin| function(origin.site) == function(site));
     (wait < hazard.first && near).then_some(Note::EarlyWait { wait, site })
 }
 
 /// One operation on a default stream, in a thread that never left it, the other elsewhere.
-fn other_thread(
-    trace: &Trace,
-    hazard: &Hazard,
-    engine: &Engine<'_>,
-    streams: (StreamId, StreamId),
-) -> Option<Note> {
-    let thread = |number: OpNumber| trace.event(number).map(|event| event.thread);
-    if thread(hazard.first) == thread(hazard.second) {
+fn other_thread(hazard: &Hazard, engine: &Engine, streams: (StreamId, StreamId)) -> Option<Note> {
+    let (first, second) = (hazard.first_origin, hazard.second_origin);
+    if first.thread == second.thread {
         return None;
     }
-    let lost = |number: OpNumber, stream: StreamId| {
-        let event = trace.event(number)?;
+    let lost = |number: OpNumber, origin: Origin, stream: StreamId| {
         // Threads of autograd take the stream of the forward operation.
-        let backward = matches!(event.kind, EventKind::Op { forward_site, .. } if forward_site != SiteId(0));
-        let stayed = !engine.used_side_streams.contains(&event.thread);
+        let backward = origin.forward_site != SiteId(0);
+        let stayed = !engine.used_side_streams.contains(&origin.thread);
         // The main thread, 0, has no one to inherit from.
-        (event.thread.0 != 0 && !backward && stayed && engine.order.is_legacy_default(stream))
+        (origin.thread.0 != 0 && !backward && stayed && engine.order.is_legacy_default(stream))
             .then_some(Note::OtherThread { number })
     };
-    lost(hazard.first, streams.0).or_else(|| lost(hazard.second, streams.1))
+    lost(hazard.first, first, streams.0).or_else(|| lost(hazard.second, second, streams.1))
 }

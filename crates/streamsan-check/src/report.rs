@@ -32,6 +32,10 @@ pub struct Gap {
 /// What was seen of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
+    /// Events of the log.
+    pub events: u64,
+    /// Number of the last event that is no gap; 0 if there is none.
+    pub last: OpNumber,
     /// Operations enqueued in streams.
     pub operations: u64,
     /// Those whose accesses are not known.

@@ -7,6 +7,7 @@
 //! newer one too (the argument of FastTrack's epochs, applied to intervals).
 
 use crate::clock::Epoch;
+use crate::hazard::Origin;
 use crate::overlap::{Footprint, Overlap, overlap};
 use std::collections::BTreeMap;
 use streamsan_trace::{AccessMode, BlockId, DeviceId, ShapeId, Tables};
@@ -27,6 +28,7 @@ pub(crate) struct Touch {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) shape: ShapeId,
+    pub(crate) origin: Origin,
 }
 
 /// Two touches share bytes and at least one of them may change them.

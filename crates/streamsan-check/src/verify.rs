@@ -9,47 +9,62 @@ use crate::hazard::Hazard;
 use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::{Finding, walk};
-use std::collections::HashSet;
-use streamsan_trace::{Event, GapReason, OpNumber, SiteId, StringId, Trace};
+use std::collections::{BTreeMap, HashSet};
+use streamsan_trace::{Event, GapReason, Log, OpNumber, SiteId, StringId, Tables};
 
-struct Remaining<'a> {
-    trace: &'a Trace,
-    keys: HashSet<Key>,
-}
+/// The keys of all hazards that remain.
+#[derive(Default)]
+struct Remaining(HashSet<Key>);
 
-impl Sink for Remaining<'_> {
-    fn hazard(&mut self, hazard: &Hazard, _: &Engine<'_>) {
-        self.keys.insert(key(hazard, self.trace));
+impl Sink for Remaining {
+    fn hazard(&mut self, hazard: &Hazard, _: &Engine, tables: &Tables) {
+        self.0.insert(key(hazard, tables));
     }
-    fn call(&mut self, _: &Event, _: Call, _: Property) {}
+    fn call(&mut self, _: &Event, _: Call, _: Property, _: &Tables) {}
     fn gap(&mut self, _: GapReason, _: StringId, _: OpNumber) {}
 }
 
-/// Marks the fixes of findings that are gone, with all fixes in place and nothing new reported.
-pub(crate) fn verify(trace: &Trace, findings: &mut [Finding]) {
-    if findings.iter().all(|finding| finding.fix.is_none()) {
+/// Marks the fixes of findings that are gone, with all fixes in place and nothing new reported. Looks up, on
+/// the way, where the order of each finding ends.
+pub(crate) fn verify(log: &dyn Log, findings: &mut [Finding]) {
+    if findings.is_empty() {
         return;
     }
-    let edges = Edges::new(findings.iter().flat_map(proposals), &trace.tables);
-    let mut remaining = Remaining { trace, keys: HashSet::new() };
-    walk(trace, &edges, &mut remaining);
-    let known: HashSet<Key> = findings.iter().filter_map(|finding| key_of(finding, trace)).collect();
-    let nothing_new = remaining.keys.is_subset(&known);
+    let tables = log.tables();
+    let mut ends: BTreeMap<OpNumber, SiteId> =
+        findings.iter().filter_map(|finding| Some((finding.ordered_up_to?.number, SiteId(0)))).collect();
+    let edges = Edges::new(findings.iter().flat_map(proposals), tables);
+    let mut remaining = Remaining::default();
+    let mut engine = Engine::new(edges);
+    let mut next = ends.iter_mut().peekable();
+    log.read(&mut |event, accesses| {
+        while next.next_if(|(number, _)| **number < event.number).is_some() {}
+        if let Some((_, site)) = next.next_if(|(number, _)| **number == event.number) {
+            *site = event.site;
+        }
+        engine.event(event, accesses, tables, &mut remaining);
+    });
+    let known: HashSet<Key> = findings.iter().filter_map(|finding| key_of(finding, tables)).collect();
+    let nothing_new = remaining.0.is_subset(&known);
     for finding in findings.iter_mut() {
-        let gone = key_of(finding, trace).is_some_and(|key| !remaining.keys.contains(&key));
+        let gone = key_of(finding, tables).is_some_and(|key| !remaining.0.contains(&key));
         if let Some(fix) = &mut finding.fix {
             fix.verified = nothing_new && gone;
+        }
+        if let Some(end) = &mut finding.ordered_up_to {
+            end.site = ends.get(&end.number).copied().unwrap_or_default();
         }
     }
 }
 
 /// Events that [`relate`] may look at in all its passes together.
-const EFFORT: usize = 2_000_000;
+const EFFORT: u64 = 2_000_000;
 
 /// Says of each finding whether the fix of an earlier one alone removes it: one missing wait is often felt in
 /// several places. Left out where the trace is so long that it would take too long.
-pub(crate) fn relate(trace: &Trace, findings: &mut [Finding]) {
-    let mut passes = EFFORT / trace.events.len().max(1);
+pub(crate) fn relate(log: &dyn Log, events: u64, findings: &mut [Finding]) {
+    let tables = log.tables();
+    let mut passes = EFFORT / events.max(1);
     for index in 0..findings.len() {
         let finding = &findings[index];
         let later =
@@ -59,15 +74,15 @@ pub(crate) fn relate(trace: &Trace, findings: &mut [Finding]) {
         }
         let Some(left) = passes.checked_sub(1) else { return };
         passes = left;
-        let edges = Edges::new(proposals(finding), &trace.tables);
-        let mut remaining = Remaining { trace, keys: HashSet::new() };
-        walk(trace, &edges, &mut remaining);
-        if key_of(finding, trace).is_none_or(|key| remaining.keys.contains(&key)) {
+        let edges = Edges::new(proposals(finding), tables);
+        let mut remaining = Remaining::default();
+        walk(log, edges, &mut remaining);
+        if key_of(finding, tables).is_none_or(|key| remaining.0.contains(&key)) {
             continue;
         }
         let mut removes = 0;
         for later in &mut findings[index + 1..] {
-            let gone = key_of(later, trace).is_some_and(|key| !remaining.keys.contains(&key));
+            let gone = key_of(later, tables).is_some_and(|key| !remaining.0.contains(&key));
             if later.removed_by.is_none() && later.fix.is_some() && gone {
                 later.removed_by = Some(index);
                 removes += 1;

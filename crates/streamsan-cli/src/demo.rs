@@ -44,7 +44,7 @@ fn show(program: &Program, color: bool) -> Result<usize, Fault> {
         output::print(&format!("    {line}\n"));
     }
     output::print("\n");
-    let checked = Checked { file: program.name, trace: &trace, report: &report };
+    let checked = Checked { file: program.name, log: &trace, report: &report };
     output::print(&render(Format::Full, &[checked], program, &Options { color, tool: TOOL, limit: None }));
     Ok(report.findings.len())
 }

@@ -3,16 +3,18 @@
 use crate::arguments::DumpArguments;
 use crate::fault::Fault;
 use crate::{ExitStatus, output, reports};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use streamsan_report::{Names, Paths};
 use streamsan_trace::{
-    AccessMode, AccessRange, BlockId, Event, EventKind, MemorySpace, StreamId, Subject, Trace, WaitTarget,
+    Access, AccessMode, BlockId, Event, EventKind, Log, MemorySpace, StreamId, Subject, WaitTarget,
 };
 
 pub(crate) fn dump(arguments: &DumpArguments) -> Result<i32, Fault> {
-    let trace = reports::read(&arguments.trace)?;
-    let writer = Writer { trace: &trace, names: Names::new(&trace) };
-    let header = &trace.header;
+    let log = reports::read(&arguments.trace)?;
+    let log = log.as_ref();
+    let writer = Writer { log, names: Names::of_blocks(log, &named_blocks(log)) };
+    let header = log.header();
     let mut text = format!(
         "# {:?} trace of process {}, {} devices, {}\n# command: {}\n# directory: {}\n# versions: {}\n",
         header.capture,
@@ -23,38 +25,45 @@ pub(crate) fn dump(arguments: &DumpArguments) -> Result<i32, Fault> {
         header.directory,
         header.versions
     );
-    for event in &trace.events {
-        writer.line(&mut text, event);
+    log.read(&mut |event, accesses| {
+        writer.line(&mut text, event, accesses);
         if text.len() > 1 << 16 {
             output::print(&text);
             text.clear();
         }
-    }
+    });
     output::print(&text);
     Ok(ExitStatus::Clean.code())
 }
 
+/// The blocks that have a name.
+fn named_blocks(log: &dyn Log) -> BTreeSet<BlockId> {
+    let mut named = BTreeSet::new();
+    log.read(&mut |event, _| {
+        if let EventKind::Name { subject: Subject::Block(block), .. } = event.kind {
+            named.insert(block);
+        }
+    });
+    named
+}
+
 struct Writer<'a> {
-    trace: &'a Trace,
+    log: &'a dyn Log,
     names: Names<'a>,
 }
 
 impl Writer<'_> {
-    fn line(&self, text: &mut String, event: &Event) {
-        let what = self.what(&event.kind);
-        let place = self.trace.tables.user_frame(event.site).map_or_else(String::new, |(_, frame)| {
-            format!(
-                "  {}:{}",
-                Paths::new(self.trace).shorten(self.trace.tables.string(frame.file)),
-                frame.line
-            )
+    fn line(&self, text: &mut String, event: &Event, accesses: &[Access]) {
+        let what = self.what(&event.kind, accesses);
+        let place = self.log.tables().user_frame(event.site).map_or_else(String::new, |(_, frame)| {
+            format!("  {}:{}", Paths::new(self.log).shorten(self.log.tables().string(frame.file)), frame.line)
         });
         let number = event.number.to_string();
         let _ = writeln!(text, "{number:<8} t{:<3} {what}{place}", event.thread.0);
     }
 
-    fn what(&self, kind: &EventKind) -> String {
-        let string = |id| self.trace.tables.string(id);
+    fn what(&self, kind: &EventKind, touched: &[Access]) -> String {
+        let string = |id| self.log.tables().string(id);
         match *kind {
             EventKind::StreamCreate { stream, device, blocking, legacy_default, priority } => {
                 let sort = match (legacy_default, blocking) {
@@ -76,8 +85,8 @@ impl Writer<'_> {
             EventKind::HostWait { target, observer, how } => {
                 format!("host-wait {} {observer:?} {how:?}", self.target(target))
             }
-            EventKind::Op { stream, label, kind, accesses, .. } => {
-                format!("op {} {kind:?} {}{}", self.stream(stream), string(label), self.accesses(accesses))
+            EventKind::Op { stream, label, kind, .. } => {
+                format!("op {} {kind:?} {}{}", self.stream(stream), string(label), self.accesses(touched))
             }
             EventKind::Alloc { block, stream, space, address: _, size } => {
                 let (block, space) = (self.block(block), space_text(space));
@@ -89,8 +98,8 @@ impl Writer<'_> {
                 format!("free-guard {} by {}", self.block(block), self.stream(stream))
             }
             EventKind::FreeDone { block } => format!("free-done {}", self.block(block)),
-            EventKind::HostAccess { label, accesses } => {
-                format!("host-access {}{}", string(label), self.accesses(accesses))
+            EventKind::HostAccess { label, .. } => {
+                format!("host-access {}{}", string(label), self.accesses(touched))
             }
             EventKind::Escape { block, label } => {
                 format!("escape {} to {}", self.block(block), string(label))
@@ -108,6 +117,8 @@ impl Writer<'_> {
                 };
                 format!("name {subject} {}{}", string(name), if by_user { " by user" } else { "" })
             }
+            EventKind::RangeBegin { kind, label } => format!("range-begin {kind:?} {}", string(label)),
+            EventKind::RangeEnd { kind } => format!("range-end {kind:?}"),
             EventKind::Gap { reason, detail } => format!("gap {reason:?} {}", string(detail)),
         }
     }
@@ -132,16 +143,16 @@ impl Writer<'_> {
         }
     }
 
-    fn accesses(&self, range: AccessRange) -> String {
+    fn accesses(&self, accesses: &[Access]) -> String {
         let mut text = String::new();
-        for access in self.trace.accesses(range) {
+        for access in accesses {
             let mode = match access.mode {
                 AccessMode::Read => "read",
                 AccessMode::Write => "write",
                 AccessMode::Update => "update",
                 AccessMode::Unknown => "unknown",
             };
-            let strided = if self.trace.tables.shape(access.shape).is_some() { " strided" } else { "" };
+            let strided = if self.log.tables().shape(access.shape).is_some() { " strided" } else { "" };
             let block = self.block(access.block);
             let _ = write!(text, ", {mode} {block}[{}..{}]{strided}", access.offset, access.end());
         }

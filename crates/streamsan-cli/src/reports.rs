@@ -5,38 +5,39 @@ use crate::fault::Fault;
 use std::path::{Path, PathBuf};
 use streamsan_check::{Config, Report};
 use streamsan_report::{Checked, Format, Options, Sources};
-use streamsan_trace::Trace;
+use streamsan_trace::Log;
 
 /// A trace that was read and checked.
 pub(crate) struct Judged {
     pub(crate) file: String,
-    pub(crate) trace: Trace,
+    pub(crate) log: Box<dyn Log>,
     pub(crate) report: Report,
 }
 
 impl Judged {
     /// Reads and checks one trace.
     pub(crate) fn read(path: &Path, config: &Config) -> Result<Self, Fault> {
-        let trace = read(path)?;
-        let report = streamsan_check::check(&trace, config);
-        Ok(Self { file: path.display().to_string(), trace, report })
+        let log = read(path)?;
+        let report = streamsan_check::check(log.as_ref(), config);
+        Ok(Self { file: path.display().to_string(), log, report })
     }
 
     fn checked(&self) -> Checked<'_> {
-        Checked { file: &self.file, trace: &self.trace, report: &self.report }
+        Checked { file: &self.file, log: self.log.as_ref(), report: &self.report }
     }
 }
 
 /// Reads a trace.
-pub(crate) fn read(path: &Path) -> Result<Trace, Fault> {
-    streamsan_trace::file::read(path)
-        .map_err(|error| Fault::new(format!("cannot read {}: {error}", path.display())))
+pub(crate) fn read(path: &Path) -> Result<Box<dyn Log>, Fault> {
+    let trace = streamsan_trace::file::read(path)
+        .map_err(|error| Fault::new(format!("cannot read {}: {error}", path.display())))?;
+    Ok(Box::new(trace))
 }
 
 /// The report as text.
 pub(crate) fn render(judged: &[Judged], format: Format, color: bool, limit: Option<usize>) -> String {
     let checked: Vec<_> = judged.iter().map(Judged::checked).collect();
-    let files = Files { directories: judged.iter().map(|one| one.trace.header.directory.clone()).collect() };
+    let files = Files { directories: judged.iter().map(|one| one.log.header().directory.clone()).collect() };
     streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL, limit })
 }
 

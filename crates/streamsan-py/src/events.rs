@@ -128,6 +128,15 @@ fn event_dict<'py>(py: Python<'py>, trace: &Trace, event: &Event) -> PyResult<Bo
             dict.set_item("by_user", by_user)?;
             "name"
         }
+        EventKind::RangeBegin { kind, label } => {
+            dict.set_item("range", format!("{kind:?}"))?;
+            dict.set_item("label", tables.string(label))?;
+            "range_begin"
+        }
+        EventKind::RangeEnd { kind } => {
+            dict.set_item("range", format!("{kind:?}"))?;
+            "range_end"
+        }
         EventKind::Gap { reason, detail } => {
             dict.set_item("reason", format!("{reason:?}"))?;
             dict.set_item("detail", tables.string(detail))?;

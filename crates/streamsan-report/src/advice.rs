@@ -5,7 +5,7 @@ use crate::names::Names;
 use crate::numbers::counted;
 use crate::places::{Location, locate, locate_frame, primary_site};
 use streamsan_check::{Actor, Finding, Fix, FixAction, Report, Rule};
-use streamsan_trace::{CaptureKind, FrameId, StreamId, Trace};
+use streamsan_trace::{CaptureKind, FrameId, Log, StreamId};
 
 /// A fix, ready to be written.
 pub(crate) struct Advice<'a> {
@@ -35,8 +35,8 @@ struct Step {
 }
 
 impl<'a> Advice<'a> {
-    pub(crate) fn new(finding: &Finding, fix: &Fix, trace: &'a Trace, names: &Names<'_>) -> Self {
-        let writer = Writer { finding, frame: fix.frame, trace, names };
+    pub(crate) fn new(finding: &Finding, fix: &Fix, log: &'a dyn Log, names: &Names<'_>) -> Self {
+        let writer = Writer { finding, frame: fix.frame, log, names };
         let mut steps: Vec<Step> = Vec::new();
         for action in &fix.actions {
             let step = writer.step(action);
@@ -54,14 +54,14 @@ impl<'a> Advice<'a> {
             }
         }
         let code: Option<Vec<&str>> = steps.iter().map(|step| step.code.as_deref()).collect();
-        let split = split(finding, fix, trace);
+        let split = split(finding, fix, log);
         let code = code.filter(|lines| split.is_none() && !lines.is_empty());
         let mark =
             if frees_too_early(finding) { free_mark(finding) } else { second_mark(finding).unwrap_or("it") };
         Self {
             code: code.map(|lines| lines.join("\n")),
             steps,
-            place: fix.frame.and_then(|frame| locate_frame(trace, frame)),
+            place: fix.frame.and_then(|frame| locate_frame(log, frame)),
             mark,
             verified: fix.verified,
             alternatives: if split.is_some() { Vec::new() } else { writer.alternatives(fix) },
@@ -112,10 +112,10 @@ impl<'a> Advice<'a> {
 }
 
 /// ``gone with the fix before train.py:41 (of the finding at train.py:41, above)``, if that is so.
-pub(crate) fn gone_with(finding: &Finding, report: &Report, trace: &Trace) -> Option<String> {
+pub(crate) fn gone_with(finding: &Finding, report: &Report, log: &dyn Log) -> Option<String> {
     let root = report.findings.get(finding.removed_by?)?;
-    let shown = locate(trace, primary_site(root)).map_or_else(String::new, |at| format!(" at {}", at.line()));
-    let place = root.fix.as_ref().and_then(|fix| locate_frame(trace, fix.frame?));
+    let shown = locate(log, primary_site(root)).map_or_else(String::new, |at| format!(" at {}", at.line()));
+    let place = root.fix.as_ref().and_then(|fix| locate_frame(log, fix.frame?));
     Some(match place {
         Some(place) => format!("gone with the fix before {} (of the finding{shown}, above)", place.line()),
         None => format!("gone with the fix of the finding{shown}, above"),
@@ -123,10 +123,10 @@ pub(crate) fn gone_with(finding: &Finding, report: &Report, trace: &Trace) -> Op
 }
 
 /// What to do instead if a wait before the line comes too early: the line itself issues both operations.
-fn split(finding: &Finding, fix: &Fix, trace: &Trace) -> Option<&'static str> {
-    let first = locate(trace, finding.first?.site)?;
-    let second = locate(trace, finding.second.site)?;
-    let place = locate_frame(trace, fix.frame?)?;
+fn split(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<&'static str> {
+    let first = locate(log, finding.first?.site)?;
+    let second = locate(log, finding.second.site)?;
+    let place = locate_frame(log, fix.frame?)?;
     let line = |at: &Location<'_>| (at.frame.file, at.frame.line);
     if first.frame.line == 0 || line(&first) != line(&second) || line(&place) != line(&second) {
         return None;
@@ -154,13 +154,13 @@ fn frees_too_early(finding: &Finding) -> bool {
 struct Writer<'a> {
     finding: &'a Finding,
     frame: Option<FrameId>,
-    trace: &'a Trace,
+    log: &'a dyn Log,
     names: &'a Names<'a>,
 }
 
 impl Writer<'_> {
     fn is_sim(&self) -> bool {
-        self.trace.header.capture == CaptureKind::Sim
+        self.log.header().capture == CaptureKind::Sim
     }
 
     fn step(&self, action: &FixAction) -> Step {
@@ -237,8 +237,8 @@ impl Writer<'_> {
         }
         let old = self.finding.old_memory?;
         let tensor = self.names.block_expression(old.block)?;
-        let (_, assigned) = self.trace.tables.user_frame(old.alloc_site)?;
-        let here = self.trace.tables.frames.get(self.frame?.index())?;
+        let (_, assigned) = self.log.tables().user_frame(old.alloc_site)?;
+        let here = self.log.tables().frames.get(self.frame?.index())?;
         if (assigned.file, assigned.function) != (here.file, here.function) {
             return None;
         }
@@ -266,7 +266,7 @@ impl Writer<'_> {
     fn event(&self) -> Option<String> {
         let first = self.finding.first?;
         let Actor::Stream(stream) = first.actor else { return None };
-        let frame = self.trace.tables.user_frame(first.site).map(|(frame, _)| frame);
+        let frame = self.log.tables().user_frame(first.site).map(|(frame, _)| frame);
         let expression = self.expression(frame, stream).filter(|_| !self.is_sim());
         let (stream, here) = (self.names.stream(stream), second_mark(self.finding)?);
         Some(match expression {

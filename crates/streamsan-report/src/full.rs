@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 use streamsan_check::{Finding, Rule};
-use streamsan_trace::Trace;
+use streamsan_trace::Log;
 
 pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &Options<'_>) -> String {
     let renderer = if options.color { Renderer::styled() } else { Renderer::plain() };
@@ -29,7 +29,7 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
         if checked.len() > 1 && !shown.is_empty() {
             let _ = write!(text, "{}:\n\n", printable(one.file));
         }
-        let names = Names::new(one.trace);
+        let names = Names::new(one.log, one.report);
         for finding in shown {
             let explain = explained.insert(finding.rule);
             text.push_str(&render_finding(finding, one, &names, &mut files, explain, &renderer));
@@ -108,7 +108,7 @@ fn render_finding(
     explain: bool,
     renderer: &Renderer,
 ) -> String {
-    let trace = checked.trace;
+    let log = checked.log;
     let rule = finding.rule;
     let level = match rule.level() {
         streamsan_check::Level::Error => Level::ERROR,
@@ -116,22 +116,22 @@ fn render_finding(
         streamsan_check::Level::Note => Level::NOTE,
     };
     let mut unplaced = Vec::new();
-    let marks = marks(finding, trace, names, &mut unplaced);
+    let marks = marks(finding, log, names, &mut unplaced);
     for mark in &marks {
         files.load(mark.location.path);
     }
-    let title = level.primary_title(headline(finding, trace, names)).id(rule.code());
+    let title = level.primary_title(headline(finding, names)).id(rule.code());
     let mut group = Group::with_title(title).elements(frames(&marks, files, &mut unplaced));
     // The later place comes first, as among the frames.
     unplaced.sort_by(|a, b| b.cmp(a));
-    let statements = notes(finding, trace, names);
+    let statements = notes(finding, log, names);
     group = group
         .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(printable(&note))));
     let mut groups = vec![group];
-    if let Some(gone) = gone_with(finding, checked.report, trace) {
+    if let Some(gone) = gone_with(finding, checked.report, log) {
         groups.push(Group::with_title(Level::HELP.secondary_title(printable(&gone))));
     } else if let Some(fix) = &finding.fix {
-        let advice = Advice::new(finding, fix, trace, names);
+        let advice = Advice::new(finding, fix, log, names);
         let title = Level::HELP.secondary_title(printable(&advice.line()));
         let statements = advice.alternatives.iter().map(|text| Level::NOTE.message(printable(text)));
         groups.push(
@@ -151,16 +151,16 @@ fn explain_command(rule: Rule) -> String {
 /// The places of a finding, the later one first. Labels of places that are not known go to `unplaced`.
 fn marks<'a>(
     finding: &Finding,
-    trace: &'a Trace,
+    log: &'a dyn Log,
     names: &Names<'_>,
     unplaced: &mut Vec<String>,
 ) -> Vec<Mark<'a>> {
-    let mut places = vec![(finding.second.site, second_label(finding, trace, names))];
+    let mut places = vec![(finding.second.site, second_label(finding, log, names))];
     if let Some(free) = &finding.free {
         places.push((free.site, free_label(finding, free, names)));
     }
     if let Some(first) = &finding.first {
-        places.push((first.site, first_label(finding, first, trace, names)));
+        places.push((first.site, first_label(finding, first, log, names)));
     }
     if finding.rule == Rule::Ss203 && finding.free.is_some() {
         // The free is what has to change; the access after it only shows what might have happened.
@@ -169,7 +169,7 @@ fn marks<'a>(
     let mut marks = Vec::new();
     for (index, (site, label)) in places.into_iter().enumerate() {
         let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-        match locate(trace, site) {
+        match locate(log, site) {
             Some(location) => marks.push(Mark { location, label, kind }),
             None => unplaced.push(format!("{label}, at an unknown place")),
         }

@@ -3,7 +3,7 @@
 use crate::numbers::{counted, grouped};
 use std::collections::BTreeSet;
 use streamsan_check::{Gap, Report, Rule};
-use streamsan_trace::{GapReason, Trace};
+use streamsan_trace::{GapReason, Log, OpNumber};
 
 /// The rule under which a reason is listed.
 pub(crate) fn rule(reason: GapReason) -> Rule {
@@ -40,7 +40,7 @@ pub(crate) fn loses_events(reason: GapReason) -> bool {
 }
 
 /// One line for each reason, in a fixed order.
-pub(crate) fn lines(report: &Report, trace: &Trace) -> Vec<String> {
+pub(crate) fn lines(report: &Report, log: &dyn Log) -> Vec<String> {
     const ORDER: [GapReason; 9] = [
         GapReason::OpaqueKernel,
         GapReason::UnknownOperator,
@@ -56,16 +56,19 @@ pub(crate) fn lines(report: &Report, trace: &Trace) -> Vec<String> {
         .iter()
         .filter_map(|&reason| {
             let gaps: Vec<&Gap> = report.gaps.iter().filter(|gap| gap.reason == reason).collect();
-            (!gaps.is_empty()).then(|| line(reason, &gaps, trace))
+            (!gaps.is_empty()).then(|| line(reason, &gaps, report, log))
         })
         .collect()
 }
 
-fn line(reason: GapReason, gaps: &[&Gap], trace: &Trace) -> String {
+fn line(reason: GapReason, gaps: &[&Gap], report: &Report, log: &dyn Log) -> String {
     let count = gaps.iter().map(|gap| gap.count).sum::<u64>();
     let code = rule(reason).code();
-    let most = most_often(gaps, trace);
-    let last = trace.events.last().map_or_else(|| "the start".to_owned(), |event| event.number.to_string());
+    let most = most_often(gaps, log);
+    let last = match report.coverage.last {
+        OpNumber(0) => "the start".to_owned(),
+        last => last.to_string(),
+    };
     match reason {
         GapReason::OpaqueKernel => {
             format!("{} with unknown accesses ({code}){most}", counted(count, "kernel", "kernels"))
@@ -76,7 +79,7 @@ fn line(reason: GapReason, gaps: &[&Gap], trace: &Trace) -> String {
         }
         GapReason::Escaped => {
             let times = if count == 1 { "once".to_owned() } else { format!("{} times", grouped(count)) };
-            let by = by(gaps, trace);
+            let by = by(gaps, log);
             format!(
                 "page-locked memory given away{by} {times} while a copy uses it: what is done through it is not seen ({code})"
             )
@@ -110,24 +113,24 @@ fn line(reason: GapReason, gaps: &[&Gap], trace: &Trace) -> String {
 }
 
 /// `, most often `triton_poi_fused` (312 times)`, or the only name.
-fn most_often(gaps: &[&Gap], trace: &Trace) -> String {
-    let named = |gap: &&&Gap| !trace.tables.string(gap.detail).is_empty();
+fn most_often(gaps: &[&Gap], log: &dyn Log) -> String {
+    let named = |gap: &&&Gap| !log.tables().string(gap.detail).is_empty();
     let most = gaps.iter().filter(named).max_by(|a, b| {
         let by_count = a.count.cmp(&b.count);
         // Among equals the first name in the alphabet, so that the text does not depend on order.
-        by_count.then_with(|| trace.tables.string(b.detail).cmp(trace.tables.string(a.detail)))
+        by_count.then_with(|| log.tables().string(b.detail).cmp(log.tables().string(a.detail)))
     });
     match most {
         None => String::new(),
-        Some(gap) if gaps.len() == 1 => format!(": `{}`", shorten(trace.tables.string(gap.detail))),
-        Some(gap) => format!(", most often `{}`", shorten(trace.tables.string(gap.detail))),
+        Some(gap) if gaps.len() == 1 => format!(": `{}`", shorten(log.tables().string(gap.detail))),
+        Some(gap) => format!(", most often `{}`", shorten(log.tables().string(gap.detail))),
     }
 }
 
 /// `` by `numpy()` ``, or nothing.
-fn by(gaps: &[&Gap], trace: &Trace) -> String {
+fn by(gaps: &[&Gap], log: &dyn Log) -> String {
     let names: BTreeSet<&str> =
-        gaps.iter().map(|gap| trace.tables.string(gap.detail)).filter(|name| !name.is_empty()).collect();
+        gaps.iter().map(|gap| log.tables().string(gap.detail)).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
         return String::new();
     }

@@ -1,12 +1,12 @@
 //! The first line of a finding.
 
 use crate::names::Names;
-use streamsan_check::{Actor, Finding, Place, Rule};
-use streamsan_trace::{AccessMode, BlockId, EventKind, OpKind, Trace};
+use streamsan_check::{Actor, Finding, Note, Place, Rule};
+use streamsan_trace::{AccessMode, OpKind};
 
 /// One terse line: what is wrong, on what, between whom.
-pub(crate) fn headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
-    let short = short_headline(finding, trace, names);
+pub(crate) fn headline(finding: &Finding, names: &Names<'_>) -> String {
+    let short = short_headline(finding, names);
     match finding.rule {
         Rule::Ss101 | Rule::Ss102 | Rule::Ss103 => format!("{short}{}", between(finding, names)),
         _ => short,
@@ -14,7 +14,7 @@ pub(crate) fn headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> S
 }
 
 /// The headline for formats that name both streams elsewhere.
-pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
+pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
     let second = names.actor(finding.second.actor);
     let memory = finding
         .old_memory
@@ -40,22 +40,22 @@ pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>
         Rule::Ss204 => format!("{second} {} {memory} after it was freed", verb(&finding.second)),
         Rule::Ss301 => {
             let (what, does) = match &finding.first {
-                Some(first) => (kind(first, trace), does(first, "fills it", "changes it", "may change it")),
+                Some(first) => (kind(first), does(first, "fills it", "changes it", "may change it")),
                 None => ("the operation", "fills it"),
             };
             format!("{second} {} {memory} before {what} that {does} is done", verb(&finding.second))
         }
         Rule::Ss302 => {
-            format!("{second} {} {memory} while {}", verb(&finding.second), still_copied(finding, trace))
+            format!("{second} {} {memory} while {}", verb(&finding.second), still_copied(finding))
         }
-        Rule::Ss303 => format!("{second} frees {memory} while {}", still_copied(finding, trace)),
+        Rule::Ss303 => format!("{second} frees {memory} while {}", still_copied(finding)),
         Rule::Ss401 => format!("{second} waits for an event that was never recorded"),
         Rule::Ss403 => format!("{second} waits for an event recorded in itself"),
         Rule::Ss405 => format!(
             "this stream object and an earlier one stand for the same stream, {}",
             names.actor(finding.second.actor)
         ),
-        Rule::Ss406 if on_host_memory(finding, trace) => {
+        Rule::Ss406 if on_host_memory(finding) => {
             "`record_stream` on a tensor that is not in device memory".to_owned()
         }
         Rule::Ss406 => format!("`record_stream` without effect: {second} owns the memory itself"),
@@ -64,9 +64,8 @@ pub(crate) fn short_headline(finding: &Finding, trace: &Trace, names: &Names<'_>
 }
 
 /// SS406: whether the memory is not that of the caching allocator.
-pub(crate) fn on_host_memory(finding: &Finding, trace: &Trace) -> bool {
-    let kind = trace.event(finding.second.number).map(|event| event.kind);
-    matches!(kind, Some(EventKind::RecordStream { block: BlockId(0), .. }))
+pub(crate) fn on_host_memory(finding: &Finding) -> bool {
+    finding.notes.contains(&Note::NotInDeviceMemory)
 }
 
 fn between(finding: &Finding, names: &Names<'_>) -> String {
@@ -105,10 +104,10 @@ fn still(finding: &Finding, names: &Names<'_>) -> String {
 }
 
 /// `a copy may still read it`.
-fn still_copied(finding: &Finding, trace: &Trace) -> String {
+fn still_copied(finding: &Finding) -> String {
     match &finding.first {
         Some(first) => {
-            format!("{} may still {}", kind(first, trace).replacen("the", "a", 1), touch(first))
+            format!("{} may still {}", kind(first).replacen("the", "a", 1), touch(first))
         }
         None => "it may still be in use".to_owned(),
     }
@@ -123,20 +122,20 @@ fn touch(place: &Place) -> &'static str {
     }
 }
 
-fn kind(place: &Place, trace: &Trace) -> &'static str {
-    match trace.event(place.number).map(|event| event.kind) {
-        Some(EventKind::Op { kind, .. }) => match kind {
+fn kind(place: &Place) -> &'static str {
+    match place.kind {
+        Some(
             OpKind::CopyHostToDevice
             | OpKind::CopyDeviceToHost
             | OpKind::CopyDeviceToDevice
-            | OpKind::CopyHostToHost => "the copy",
-            OpKind::Kernel => "the kernel",
-            OpKind::Memset => "the memset",
-            OpKind::HostFunction => "the host function",
-            OpKind::Collective => "the collective",
-            OpKind::GraphLaunch => "the graph",
-        },
-        _ => "the stream operation",
+            | OpKind::CopyHostToHost,
+        ) => "the copy",
+        Some(OpKind::Kernel) => "the kernel",
+        Some(OpKind::Memset) => "the memset",
+        Some(OpKind::HostFunction) => "the host function",
+        Some(OpKind::Collective) => "the collective",
+        Some(OpKind::GraphLaunch) => "the graph",
+        None => "the stream operation",
     }
 }
 

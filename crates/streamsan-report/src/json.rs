@@ -10,7 +10,7 @@ use crate::places::user_stack;
 use crate::{Checked, Options};
 use serde::Serialize;
 use streamsan_check::{Finding, Memory, Place};
-use streamsan_trace::{AccessMode, SiteId, Trace};
+use streamsan_trace::{AccessMode, Log, SiteId};
 
 /// Raised when a key changes its meaning or goes; new keys do not raise it.
 const FORMAT_VERSION: u32 = 1;
@@ -152,7 +152,7 @@ pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
         coverage: JsonCoverage::default(),
     };
     for one in checked {
-        let names = Names::new(one.trace);
+        let names = Names::new(one.log, one.report);
         let before = document.findings.len();
         for finding in &one.report.findings {
             let id = |index: usize| format!("F{}", before + index + 1);
@@ -164,7 +164,7 @@ pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
             rule: gaps::rule(gap.reason).code(),
             trace: one.file,
             reason: gaps::key(gap.reason),
-            detail: one.trace.tables.string(gap.detail),
+            detail: one.log.tables().string(gap.detail),
             count: gap.count,
         }));
         let (sum, coverage) = (&mut document.coverage, one.report.coverage);
@@ -184,10 +184,10 @@ pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
 }
 
 fn convert<'a>(id: String, finding: &Finding, checked: &Checked<'a>, names: &Names<'_>) -> JsonFinding<'a> {
-    let trace = checked.trace;
-    let mut statements = notes(finding, trace, names);
+    let log = checked.log;
+    let mut statements = notes(finding, log, names);
     let fix = finding.fix.as_ref().map(|fix| {
-        let advice = Advice::new(finding, fix, trace, names);
+        let advice = Advice::new(finding, fix, log, names);
         if advice.code.is_none() {
             statements.push(advice.line());
         }
@@ -209,10 +209,10 @@ fn convert<'a>(id: String, finding: &Finding, checked: &Checked<'a>, names: &Nam
         hazard: hazard(finding),
         fingerprint: format!("{:016x}", finding.fingerprint),
         count: finding.count,
-        first: finding.first.as_ref().map(|first| place(first, trace, names)),
-        second: place(&finding.second, trace, names),
-        alloc: finding.memory.and_then(|memory| known_site(memory.alloc_site, trace)),
-        free: finding.free.map(|free| JsonFree { op: free.number.0, stack: stack(free.site, trace) }),
+        first: finding.first.as_ref().map(|first| place(first, log, names)),
+        second: place(&finding.second, log, names),
+        alloc: finding.memory.and_then(|memory| known_site(memory.alloc_site, log)),
+        free: finding.free.map(|free| JsonFree { op: free.number.0, stack: stack(free.site, log) }),
         missing_edge: finding
             .first
             .map(|first| JsonEdge { from: first.number.0, to: finding.second.number.0 }),
@@ -221,7 +221,7 @@ fn convert<'a>(id: String, finding: &Finding, checked: &Checked<'a>, names: &Nam
             .map(|reach| JsonReach { stream: names.actor_plain(reach.actor), op: reach.number.0 }),
         memory: finding.memory.map(|known| memory(&known, names)),
         old_memory: finding.old_memory.map(|known| memory(&known, names)),
-        old_alloc: finding.old_memory.and_then(|known| known_site(known.alloc_site, trace)),
+        old_alloc: finding.old_memory.and_then(|known| known_site(known.alloc_site, log)),
         fix,
         removed_by: None,
         removes: finding.removes,
@@ -239,7 +239,7 @@ fn memory(memory: &Memory, names: &Names<'_>) -> JsonMemory {
     }
 }
 
-fn place<'a>(place: &Place, trace: &'a Trace, names: &Names<'_>) -> JsonPlace<'a> {
+fn place<'a>(place: &Place, log: &'a dyn Log, names: &Names<'_>) -> JsonPlace<'a> {
     JsonPlace {
         op: place.number.0,
         stream: names.actor_plain(place.actor),
@@ -249,23 +249,23 @@ fn place<'a>(place: &Place, trace: &'a Trace, names: &Names<'_>) -> JsonPlace<'a
             AccessMode::Update => "update",
             AccessMode::Unknown => "unknown",
         }),
-        label: trace.tables.string(place.label),
-        stack: stack(place.site, trace),
+        label: log.tables().string(place.label),
+        stack: stack(place.site, log),
         forward: (place.forward_site != SiteId(0))
-            .then(|| JsonSite { stack: stack(place.forward_site, trace) }),
+            .then(|| JsonSite { stack: stack(place.forward_site, log) }),
     }
 }
 
-fn known_site(site: SiteId, trace: &Trace) -> Option<JsonSite<'_>> {
-    (site != SiteId(0)).then(|| JsonSite { stack: stack(site, trace) })
+fn known_site(site: SiteId, log: &dyn Log) -> Option<JsonSite<'_>> {
+    (site != SiteId(0)).then(|| JsonSite { stack: stack(site, log) })
 }
 
-fn stack(site: SiteId, trace: &Trace) -> Vec<JsonFrame<'_>> {
-    user_stack(trace, site)
+fn stack(site: SiteId, log: &dyn Log) -> Vec<JsonFrame<'_>> {
+    user_stack(log, site)
         .map(|location| JsonFrame {
             file: location.shown,
             line: location.frame.line,
-            function: Some(trace.tables.string(location.frame.function)).filter(|name| !name.is_empty()),
+            function: Some(log.tables().string(location.frame.function)).filter(|name| !name.is_empty()),
         })
         .collect()
 }

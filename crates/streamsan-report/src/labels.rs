@@ -3,7 +3,7 @@
 use crate::headline::{is_host, is_reuse, verb};
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Place, Rule};
-use streamsan_trace::{AccessMode, Trace};
+use streamsan_trace::{AccessMode, Log};
 
 /// The number of the free.
 pub(crate) fn free_mark(finding: &Finding) -> &'static str {
@@ -23,7 +23,7 @@ pub(crate) fn second_mark(finding: &Finding) -> Option<&'static str> {
 ///
 /// Between streams the past tense says that it was issued earlier. Where the point is that it may not be
 /// done, the present says so.
-pub(crate) fn first_label(finding: &Finding, first: &Place, trace: &Trace, names: &Names<'_>) -> String {
+pub(crate) fn first_label(finding: &Finding, first: &Place, log: &dyn Log, names: &Names<'_>) -> String {
     let may_run_still = is_reuse(finding.rule) || is_host(finding);
     let verb = match (first.access, may_run_still) {
         (Some(AccessMode::Read), false) => "read",
@@ -42,7 +42,7 @@ pub(crate) fn first_label(finding: &Finding, first: &Place, trace: &Trace, names
         (None, Some(memory)) => Some(names.memory_again(&memory)),
         (None, None) => None,
     };
-    format!("(1) {}", act(verb, memory, first, trace, names))
+    format!("(1) {}", act(verb, memory, first, log, names))
 }
 
 /// `(2) last reference gone, block returned to the allocator of the default stream (#904)`.
@@ -60,7 +60,7 @@ pub(crate) fn free_label(finding: &Finding, free: &Place, names: &Names<'_>) -> 
 }
 
 /// ``(2) reads `x` on `side` (#1207 aten::mul)``. Without a number where there is one place only.
-pub(crate) fn second_label(finding: &Finding, trace: &Trace, names: &Names<'_>) -> String {
+pub(crate) fn second_label(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> String {
     let second = &finding.second;
     let mark = second_mark(finding).map_or_else(String::new, |mark| format!("{mark} "));
     match finding.rule {
@@ -69,7 +69,7 @@ pub(crate) fn second_label(finding: &Finding, trace: &Trace, names: &Names<'_>) 
         Rule::Ss406 => format!("this call does nothing ({})", second.number),
         Rule::Ss403 => format!("this wait orders nothing new ({})", second.number),
         Rule::Ss203 => {
-            let (new, detail) = (new_memory(finding, names), detail(second, trace));
+            let (new, detail) = (new_memory(finding, names), detail(second, log));
             format!(
                 "{mark}{new}, first used here on {}, could have got the block; in this run it did not ({detail})",
                 names.actor(second.actor)
@@ -81,12 +81,12 @@ pub(crate) fn second_label(finding: &Finding, trace: &Trace, names: &Names<'_>) 
                 None => "another tensor".to_owned(),
             };
             let block = format!("the same block, now {new},");
-            format!("{mark}{}", act(verb(second), Some(block), second, trace, names))
+            format!("{mark}{}", act(verb(second), Some(block), second, log, names))
         }
         rule => {
             let verb = if rule == Rule::Ss303 { "frees" } else { verb(second) };
             let memory = finding.memory.map(|memory| names.memory_again(&memory));
-            format!("{mark}{}", act(verb, memory, second, trace, names))
+            format!("{mark}{}", act(verb, memory, second, log, names))
         }
     }
 }
@@ -111,10 +111,10 @@ pub(crate) fn new_memory(finding: &Finding, names: &Names<'_>) -> String {
     }
 }
 
-fn act(verb: &str, memory: Option<String>, place: &Place, trace: &Trace, names: &Names<'_>) -> String {
+fn act(verb: &str, memory: Option<String>, place: &Place, log: &dyn Log, names: &Names<'_>) -> String {
     let memory =
         memory.filter(|_| place.access.is_some()).map_or_else(String::new, |text| format!(" {text}"));
-    let detail = detail(place, trace);
+    let detail = detail(place, log);
     match place.actor {
         Actor::Stream(stream) => format!("{verb}{memory} on {} ({detail})", names.stream(stream)),
         Actor::Host => format!("the host {verb}{} ({detail})", memory.trim_end_matches(',')),
@@ -122,8 +122,8 @@ fn act(verb: &str, memory: Option<String>, place: &Place, trace: &Trace, names: 
 }
 
 /// `#1207 aten::mul`.
-fn detail(place: &Place, trace: &Trace) -> String {
-    match trace.tables.string(place.label) {
+fn detail(place: &Place, log: &dyn Log) -> String {
+    match log.tables().string(place.label) {
         "" => place.number.to_string(),
         label => format!("{} {label}", place.number),
     }

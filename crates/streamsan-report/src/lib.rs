@@ -27,7 +27,7 @@ pub use places::Paths;
 pub use sources::{NoSources, Sources};
 
 use streamsan_check::Report;
-use streamsan_trace::Trace;
+use streamsan_trace::Log;
 
 /// How to write a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub enum Format {
 pub struct Checked<'a> {
     /// Where the trace was read from, as the user wrote it.
     pub file: &'a str,
-    /// The trace.
-    pub trace: &'a Trace,
+    /// The log of the trace.
+    pub log: &'a dyn Log,
     /// The outcome.
     pub report: &'a Report,
 }

@@ -3,15 +3,15 @@
 use crate::numbers::bytes;
 use crate::places::{in_parentheses, locate};
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_check::{Actor, Memory};
+use streamsan_check::{Actor, Memory, Report};
 use streamsan_trace::{
-    BlockId, DeviceId, EventKind, FrameId, MemorySpace, SiteId, StreamId, Subject, Trace, WaitTarget,
+    BlockId, DeviceId, EventKind, FrameId, Log, MemorySpace, SiteId, StreamId, Subject, WaitTarget,
 };
 
 /// Names of the streams and blocks of one trace.
 #[derive(Debug)]
 pub struct Names<'a> {
-    trace: &'a Trace,
+    log: &'a dyn Log,
     streams: BTreeMap<StreamId, Stream>,
     blocks: BTreeMap<BlockId, Named>,
     spaces: BTreeMap<BlockId, MemorySpace>,
@@ -42,52 +42,57 @@ struct Named {
 }
 
 impl<'a> Names<'a> {
-    /// Collects the names of a trace.
-    pub fn new(trace: &'a Trace) -> Self {
+    /// Collects the names that the findings of a report need.
+    pub fn new(log: &'a dyn Log, report: &Report) -> Self {
+        let memories = report.findings.iter().flat_map(|finding| [finding.memory, finding.old_memory]);
+        Self::of_blocks(log, &memories.flatten().map(|memory| memory.block).collect())
+    }
+
+    /// Collects the names of all streams and of these blocks.
+    pub fn of_blocks(log: &'a dyn Log, wanted: &BTreeSet<BlockId>) -> Self {
         let mut names = Self {
-            trace,
+            log,
             streams: BTreeMap::new(),
             blocks: BTreeMap::new(),
             spaces: BTreeMap::new(),
-            several_devices: trace.header.devices > 1,
+            several_devices: log.header().devices > 1,
             expressions: BTreeMap::new(),
             numbered: 0,
         };
-        for event in &trace.events {
-            match event.kind {
-                EventKind::StreamCreate { stream, device, legacy_default, .. } => {
-                    let entry = names.streams.entry(stream).or_default();
-                    (entry.device, entry.legacy_default) = (device, legacy_default);
-                    names.several_devices |= device.0 > 0;
-                }
-                EventKind::EventRecord { stream, .. }
-                | EventKind::EventWait { stream, .. }
-                | EventKind::Op { stream, .. }
-                | EventKind::HostWait { target: WaitTarget::Stream(stream), .. } => names.used(stream),
-                EventKind::Alloc { block, space, .. } => {
-                    names.spaces.insert(block, space);
-                }
-                EventKind::Name { subject, name, by_user } => {
-                    let given = Named { text: trace.tables.string(name).to_owned(), by_user };
-                    match subject {
-                        Subject::Stream(stream) => {
-                            names.used(stream);
-                            let entry = names.streams.entry(stream).or_default();
-                            if entry.name.is_none() && locate(trace, event.site).is_some() {
-                                entry.created = event.site;
-                            }
-                            keep(&mut entry.name, given);
+        log.read(&mut |event, _| match event.kind {
+            EventKind::StreamCreate { stream, device, legacy_default, .. } => {
+                let entry = names.streams.entry(stream).or_default();
+                (entry.device, entry.legacy_default) = (device, legacy_default);
+                names.several_devices |= device.0 > 0;
+            }
+            EventKind::EventRecord { stream, .. }
+            | EventKind::EventWait { stream, .. }
+            | EventKind::Op { stream, .. }
+            | EventKind::HostWait { target: WaitTarget::Stream(stream), .. } => names.used(stream),
+            EventKind::Alloc { block, space, .. } if wanted.contains(&block) => {
+                names.spaces.insert(block, space);
+            }
+            EventKind::Name { subject, name, by_user } => {
+                let given = Named { text: log.tables().string(name).to_owned(), by_user };
+                match subject {
+                    Subject::Stream(stream) => {
+                        names.used(stream);
+                        let entry = names.streams.entry(stream).or_default();
+                        if entry.name.is_none() && locate(log, event.site).is_some() {
+                            entry.created = event.site;
                         }
-                        Subject::Block(block) => {
-                            let mut known = names.blocks.remove(&block);
-                            keep(&mut known, given);
-                            names.blocks.extend(known.map(|name| (block, name)));
-                        }
+                        keep(&mut entry.name, given);
+                    }
+                    Subject::Block(block) if !wanted.contains(&block) => {}
+                    Subject::Block(block) => {
+                        let mut known = names.blocks.remove(&block);
+                        keep(&mut known, given);
+                        names.blocks.extend(known.map(|name| (block, name)));
                     }
                 }
-                _ => {}
             }
-        }
+            _ => {}
+        });
         names.borrow_names_from_code();
         names.find_shared_names();
         names
@@ -95,8 +100,8 @@ impl<'a> Names<'a> {
 
     /// Gives streams without a name an expression that stands for them and for no other stream.
     fn borrow_names_from_code(&mut self) {
-        let trace = self.trace;
-        let tables = &trace.tables;
+        let log = self.log;
+        let tables = &log.tables();
         let mut streams_of = BTreeMap::<&str, BTreeSet<StreamId>>::new();
         for visible in &tables.visible_streams {
             let text = tables.string(visible.expression);
@@ -181,7 +186,7 @@ impl<'a> Names<'a> {
             Some(entry) if !entry.legacy_default => {
                 let spoken = self.stream(stream);
                 let named = if entry.name.is_some() { format!("the stream named {spoken}") } else { spoken };
-                let created = in_parentheses(self.trace, entry.created).replace('(', "(created at ");
+                let created = in_parentheses(self.log, entry.created).replace('(', "(created at ");
                 format!("{named}{created}")
             }
             _ => self.stream(stream),

@@ -1,7 +1,7 @@
 //! Source places: paths as people know them, lines, columns.
 
 use streamsan_check::{Finding, Rule};
-use streamsan_trace::{Frame, FrameId, FrameOrigin, SiteId, Trace};
+use streamsan_trace::{Frame, FrameId, FrameOrigin, Log, SiteId};
 
 /// Shortens paths below the directory of the run.
 #[derive(Clone, Copy, Debug)]
@@ -11,8 +11,8 @@ pub struct Paths<'a> {
 
 impl<'a> Paths<'a> {
     /// Paths of a trace.
-    pub fn new(trace: &'a Trace) -> Self {
-        Self { directory: trace.header.directory.trim_end_matches('/') }
+    pub fn new(log: &'a dyn Log) -> Self {
+        Self { directory: log.header().directory.trim_end_matches('/') }
     }
 
     /// The path relative to the directory of the run if it lies below, else as it is.
@@ -55,9 +55,9 @@ impl Location<'_> {
 }
 
 /// The innermost user frame of a site, or the innermost frame if no frame is the user's.
-pub(crate) fn locate(trace: &Trace, site: SiteId) -> Option<Location<'_>> {
-    let (_, frame) = trace.tables.user_frame(site)?;
-    Some(location(trace, frame))
+pub(crate) fn locate(log: &dyn Log, site: SiteId) -> Option<Location<'_>> {
+    let (_, frame) = log.tables().user_frame(site)?;
+    Some(location(log, frame))
 }
 
 /// The place that a finding is shown at: the later operation, or the free if what came later is innocent.
@@ -69,25 +69,24 @@ pub(crate) fn primary_site(finding: &Finding) -> SiteId {
 }
 
 /// The user's frames of a site, innermost first.
-pub(crate) fn user_stack(trace: &Trace, site: SiteId) -> impl Iterator<Item = Location<'_>> {
-    trace
-        .tables
+pub(crate) fn user_stack(log: &dyn Log, site: SiteId) -> impl Iterator<Item = Location<'_>> {
+    log.tables()
         .stack(site)
         .filter(|(_, frame)| frame.origin == FrameOrigin::User)
-        .map(|(_, frame)| location(trace, frame))
+        .map(|(_, frame)| location(log, frame))
 }
 
 /// The location of one frame.
-pub(crate) fn locate_frame(trace: &Trace, frame: FrameId) -> Option<Location<'_>> {
-    trace.tables.frames.get(frame.index()).map(|frame| location(trace, frame))
+pub(crate) fn locate_frame(log: &dyn Log, frame: FrameId) -> Option<Location<'_>> {
+    log.tables().frames.get(frame.index()).map(|frame| location(log, frame))
 }
 
-fn location<'a>(trace: &'a Trace, frame: &'a Frame) -> Location<'a> {
-    let path = trace.tables.string(frame.file);
-    Location { path, shown: Paths::new(trace).shorten(path), frame }
+fn location<'a>(log: &'a dyn Log, frame: &'a Frame) -> Location<'a> {
+    let path = log.tables().string(frame.file);
+    Location { path, shown: Paths::new(log).shorten(path), frame }
 }
 
 /// ` (data.py:9)` to be put after a statement, or nothing.
-pub(crate) fn in_parentheses(trace: &Trace, site: SiteId) -> String {
-    locate(trace, site).map_or_else(String::new, |place| format!(" ({})", place.line()))
+pub(crate) fn in_parentheses(log: &dyn Log, site: SiteId) -> String {
+    locate(log, site).map_or_else(String::new, |place| format!(" ({})", place.line()))
 }

@@ -7,7 +7,7 @@ use crate::places::{locate, primary_site};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use streamsan_check::{Coverage, Finding, Level, Rule};
-use streamsan_trace::{SiteId, Trace};
+use streamsan_trace::{Log, SiteId};
 
 /// Table, verdict, what was not seen.
 pub(crate) fn render(checked: &[Checked<'_>]) -> String {
@@ -81,7 +81,7 @@ fn seen(checked: &[Checked<'_>], coverage: &Coverage) -> String {
 fn not_seen(checked: &[Checked<'_>]) -> String {
     let mut text = String::new();
     for one in checked {
-        for line in gaps::lines(one.report, one.trace) {
+        for line in gaps::lines(one.report, one.log) {
             if text.is_empty() {
                 text.push_str("Not seen (limits of this check, not faults of the program):\n");
             }
@@ -98,11 +98,11 @@ fn nothing_captured(checked: &[Checked<'_>], findings: u64) -> String {
         text.push_str("  = note: this is no clean result: there was nothing to check\n");
     }
     for one in checked {
-        for line in gaps::lines(one.report, one.trace) {
+        for line in gaps::lines(one.report, one.log) {
             let _ = writeln!(text, "  = note: not seen: {line}");
         }
-        if !one.trace.header.command.is_empty() {
-            let _ = writeln!(text, "  = note: recorded from `{}`", one.trace.header.command);
+        if !one.log.header().command.is_empty() {
+            let _ = writeln!(text, "  = note: recorded from `{}`", one.log.header().command);
         }
     }
     text.push_str("help: streamsan doctor\n");
@@ -113,6 +113,8 @@ fn total(checked: &[Checked<'_>]) -> Coverage {
     checked.iter().fold(Coverage::default(), |sum, checked| {
         let one = checked.report.coverage;
         Coverage {
+            events: sum.events + one.events,
+            last: sum.last.max(one.last),
             operations: sum.operations + one.operations,
             opaque: sum.opaque + one.opaque,
             // Processes of one job share devices, so that a sum would mean nothing.
@@ -143,7 +145,7 @@ fn table(checked: &[Checked<'_>]) -> String {
             let row = rows.entry(finding.rule).or_insert_with(|| Row {
                 findings: 0,
                 occurrences: 0,
-                place: between_places(finding, one.trace),
+                place: between_places(finding, one.log),
             });
             row.findings += 1;
             row.occurrences += finding.count;
@@ -168,9 +170,9 @@ fn table(checked: &[Checked<'_>]) -> String {
 }
 
 /// `data.py:18 -> train.py:41`, or the only place.
-fn between_places(finding: &Finding, trace: &Trace) -> String {
+fn between_places(finding: &Finding, log: &dyn Log) -> String {
     let line =
-        |site: SiteId| locate(trace, site).map_or_else(|| "unknown place".to_owned(), |place| place.line());
+        |site: SiteId| locate(log, site).map_or_else(|| "unknown place".to_owned(), |place| place.line());
     let second = line(primary_site(finding));
     match finding.first.or(finding.free) {
         Some(first) => format!("{} -> {second}", line(first.site)),

@@ -4,10 +4,10 @@ use crate::headline::on_host_memory;
 use crate::labels::{free_mark, old_memory, second_mark};
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Rule};
-use streamsan_trace::{AccessMode, CaptureKind, Trace};
+use streamsan_trace::{AccessMode, CaptureKind, Log};
 
 /// The statement, if there is one for the rule.
-pub(crate) fn why(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String> {
+pub(crate) fn why(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Option<String> {
     let first = finding.first.as_ref();
     Some(match finding.rule {
         Rule::Ss201 => {
@@ -18,7 +18,7 @@ pub(crate) fn why(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option
                 consequence(finding)?
             )
         }
-        Rule::Ss202 | Rule::Ss203 => handed_out(finding, trace, names)?,
+        Rule::Ss202 | Rule::Ss203 => handed_out(finding, log, names)?,
         Rule::Ss204 => format!(
             "what is freed may belong to another owner by now; keep {} alive until after {}",
             old_memory(finding, names),
@@ -46,7 +46,7 @@ pub(crate) fn why(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option
         Rule::Ss405 => {
             "torch has 32 streams for each priority and hands them out in turn; work of objects that share one runs in order, so overlap is lost and a missing wait does not show".to_owned()
         }
-        Rule::Ss406 if on_host_memory(finding, trace) => {
+        Rule::Ss406 if on_host_memory(finding) => {
             "torch raises NotImplementedError for it; page-locked memory that a copy uses needs a host wait before it is touched".to_owned()
         }
         Rule::Ss406 => {
@@ -59,9 +59,9 @@ pub(crate) fn why(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option
     })
 }
 
-fn handed_out(finding: &Finding, trace: &Trace, names: &Names<'_>) -> Option<String> {
+fn handed_out(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Option<String> {
     let Actor::Stream(user) = finding.first?.actor else { return None };
-    let allocator = if trace.header.capture == CaptureKind::Sim { "the allocator" } else { "torch" };
+    let allocator = if log.header().capture == CaptureKind::Sim { "the allocator" } else { "torch" };
     let owner = names.stream(finding.old_memory?.owner?);
     let user = names.stream(user);
     let then = match finding.rule {

@@ -8,11 +8,13 @@
 //! that shares its stream with another one in use is reported once it happens.
 
 use crate::edges::Line;
-use crate::finding::{Actor, Finding, Place};
+use crate::finding::{Actor, Finding, Note};
 use crate::fingerprint::fingerprint;
+use crate::group::place;
+use crate::hazard::Origin;
 use crate::rules::Rule;
 use std::collections::BTreeMap;
-use streamsan_trace::{Event, EventKind, FrameOrigin, SiteId, StringId, Tables, Trace};
+use streamsan_trace::{BlockId, Event, EventKind, FrameOrigin, Tables};
 
 /// What sort of call a line makes; executions are counted among calls of one sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,12 +68,12 @@ impl CallLines {
         had.2.get_or_insert(*event);
     }
 
-    pub(crate) fn findings(&self, trace: &Trace) -> Vec<Finding> {
+    pub(crate) fn findings(&self, tables: &Tables) -> Vec<Finding> {
         let mut findings = Vec::new();
         for counts in self.lines.values() {
             for (&rule, &(count, always, first)) in &counts.had {
                 if let Some(event) = first.filter(|_| always || count == counts.total) {
-                    findings.push(finding(rule, &event, count, trace));
+                    findings.push(finding(rule, &event, count, tables));
                 }
             }
         }
@@ -79,21 +81,16 @@ impl CallLines {
     }
 }
 
-fn finding(rule: Rule, event: &Event, count: u64, trace: &Trace) -> Finding {
+fn finding(rule: Rule, event: &Event, count: u64, tables: &Tables) -> Finding {
     let actor = match event.kind {
         EventKind::EventWait { stream, .. }
         | EventKind::RecordStream { stream, .. }
         | EventKind::StreamObject { stream, .. } => Actor::Stream(stream),
         _ => Actor::Host,
     };
-    let second = Place {
-        number: event.number,
-        actor,
-        site: event.site,
-        forward_site: SiteId(0),
-        label: StringId(0),
-        access: None,
-    };
+    let second = place(event.number, actor, Origin::of(event), None);
+    let outside = matches!(event.kind, EventKind::RecordStream { block: BlockId(0), .. });
+    let notes = outside.then_some(Note::NotInDeviceMemory).into_iter().collect();
     Finding {
         rule,
         first: None,
@@ -106,7 +103,7 @@ fn finding(rule: Rule, event: &Event, count: u64, trace: &Trace) -> Finding {
         fix: None,
         removed_by: None,
         removes: 0,
-        notes: Vec::new(),
-        fingerprint: fingerprint(rule, None, &second, &trace.tables),
+        notes,
+        fingerprint: fingerprint(rule, None, &second, tables),
     }
 }

@@ -8,9 +8,9 @@ use crate::output::{colors_stderr, eprint, say};
 use crate::reports::{Judged, read, render};
 use std::fmt::Write as _;
 use std::path::Path;
-use streamsan_check::{Config, Level};
+use streamsan_check::{Config, Gap, Level};
 use streamsan_report::{ColorChoice, Format};
-use streamsan_trace::{Event, EventKind, GapReason, Trace};
+use streamsan_trace::{EventKind, GapReason, Header, Log, Tables};
 
 /// How many findings are shown at the end of a run, where they push the program's own output away.
 const SHOWN: usize = 20;
@@ -20,9 +20,9 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     let mut judged = recorded(traces, end, check);
     let Some(first) = judged.first() else { return nothing(end) };
     let empty = |one: &Judged| one.report.coverage.operations == 0 && one.report.findings.is_empty();
-    let outside = judged.iter().any(|one| is_outside_the_layer(&one.trace));
+    let outside = judged.iter().any(|one| is_outside_the_layer(&one.report.gaps, one.log.tables()));
     if judged.iter().all(empty) {
-        return say_nothing(&first.trace, end, outside);
+        return say_nothing(first.log.header(), &first.report.gaps, end, outside);
     }
     // A launcher imports torch and does nothing with it.
     judged.retain(|one| !empty(one));
@@ -61,52 +61,67 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
 const OUTSIDE: &str = "torch ran kernels in a thread or process that streamsan's torch layer did not see: they computed nothing, so the program's results are wrong (was Python started with -I or -E, or a thread from outside Python?)";
 
 /// Whether torch launched a kernel where the torch layer was not installed: it was dropped, nothing was computed.
-fn is_outside_the_layer(trace: &Trace) -> bool {
-    trace.events.iter().any(|event| match event.kind {
-        EventKind::Gap { reason: GapReason::OpaqueKernel, detail } => {
-            trace.tables.string(detail).starts_with("torch kernel outside the torch layer")
-        }
-        _ => false,
-    })
+fn is_outside_the_layer(gaps: &[Gap], tables: &Tables) -> bool {
+    let outside = |gap: &Gap| {
+        gap.reason == GapReason::OpaqueKernel
+            && tables.string(gap.detail).starts_with("torch kernel outside the torch layer")
+    };
+    gaps.iter().any(outside)
 }
 
 /// A call that was answered with an error because it is not modelled.
 fn refused(judged: &Judged) -> Option<String> {
     let gap = judged.report.gaps.iter().find(|gap| gap.reason == GapReason::UnsupportedCall)?;
-    Some(judged.trace.tables.string(gap.detail).to_owned())
+    Some(judged.log.tables().string(gap.detail).to_owned())
 }
 
 pub(super) fn without_check(traces: &Traces, end: End) -> i32 {
     let read = |path: &Path| {
-        let trace = read(path).map_err(|fault| fault.to_string())?;
-        Ok((path.display().to_string(), trace))
+        let log = read(path).map_err(|fault| fault.to_string())?;
+        let (operations, gaps) = seen(log.as_ref());
+        Ok((path.display().to_string(), log, operations, gaps))
     };
     let mut recorded = recorded(traces, end, read);
-    let Some((_, first)) = recorded.first() else { return nothing(end) };
-    let empty = |trace: &Trace| !trace.events.iter().any(|event| matches!(event.kind, EventKind::Op { .. }));
-    if recorded.iter().all(|(_, trace)| empty(trace)) {
-        return say_nothing(first, end, is_outside_the_layer(first));
+    let Some((_, log, _, gaps)) = recorded.first() else { return nothing(end) };
+    if recorded.iter().all(|(_, _, operations, _)| *operations == 0) {
+        return say_nothing(log.header(), gaps, end, is_outside_the_layer(gaps, log.tables()));
     }
-    recorded.retain(|(_, trace)| !empty(trace));
+    recorded.retain(|(_, _, operations, _)| *operations > 0);
     say_end(end);
-    let files = recorded.iter().map(|(file, _)| quoted(file)).collect::<Vec<_>>().join(" ");
+    let files = recorded.iter().map(|(file, ..)| quoted(file)).collect::<Vec<_>>().join(" ");
     say(&format!("recorded. Check it: streamsan check {files}"));
     end.code()
 }
 
+/// Operations and gaps of a log that is not checked.
+fn seen(log: &dyn Log) -> (u64, Vec<Gap>) {
+    let (mut operations, mut gaps) = (0, Vec::new());
+    log.read(&mut |event, _| match event.kind {
+        EventKind::Op { .. } => operations += 1,
+        EventKind::Gap { reason, detail } => {
+            let known = |gap: &&mut Gap| (gap.reason, gap.detail) == (reason, detail);
+            match gaps.iter_mut().find(known) {
+                Some(gap) => gap.count += 1,
+                None => gaps.push(Gap { reason, detail, count: 1, first: event.number }),
+            }
+        }
+        _ => {}
+    });
+    (operations, gaps)
+}
+
 /// Nothing was recorded: never taken for a clean result. A program that failed has said enough itself.
-fn say_nothing(trace: &Trace, end: End, outside: bool) -> i32 {
+fn say_nothing(header: &Header, gaps: &[Gap], end: End, outside: bool) -> i32 {
     say_end(end);
     if end.code() != 0 {
         say("no CUDA operation was recorded before");
         return end.code();
     }
-    let lost = |event: &Event| matches!(event.kind, EventKind::Gap { reason: GapReason::Lost, .. });
-    let why = if trace.events.iter().any(lost) {
+    let why = if gaps.iter().any(|gap| gap.reason == GapReason::Lost) {
         "the trace could not be written from the start: the disk is full, or its file was closed or moved"
     } else if outside {
         OUTSIDE
-    } else if trace.header.versions.is_empty() {
+    } else if header.versions.is_empty() {
         "the program did not import torch"
     } else {
         "the program imported torch and put nothing on a CUDA device"

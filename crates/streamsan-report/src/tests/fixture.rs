@@ -33,6 +33,8 @@ impl Case {
         let place = |number, stream, site, label, access| Place {
             number: OpNumber(number),
             actor: Actor::Stream(stream),
+            thread: ThreadId(0),
+            kind: Some(OpKind::Kernel),
             site,
             forward_site: SiteId(0),
             label,
@@ -89,6 +91,8 @@ impl Case {
             ..Trace::default()
         };
         let coverage = Coverage {
+            events: 50_000,
+            last: OpNumber(0),
             operations: 48_120,
             opaque: 0,
             streams: 3,
@@ -123,6 +127,7 @@ impl Case {
     fn event_at(&mut self, site: SiteId, kind: EventKind) {
         let number = OpNumber(self.trace.events.len() as u64 + 1);
         self.trace.events.push(Event { number, thread: ThreadId(0), site, kind });
+        self.report.coverage.last = number;
     }
 
     pub(super) fn create_stream(&mut self, stream: StreamId, legacy_default: bool) {

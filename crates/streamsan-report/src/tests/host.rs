@@ -49,10 +49,10 @@ fn host(rule: Rule, line: u32, (first, second): (AccessMode, AccessMode)) -> Cas
     (memory.alloc_site, memory.device) = (alloc, None::<DeviceId>);
     let place = finding.first.as_mut().unwrap();
     (place.number, place.actor, place.site) = (number, Actor::Stream(SIDE), copied);
-    (place.label, place.access) = (label, Some(first));
+    (place.label, place.access, place.kind) = (label, Some(first), Some(kind));
     let place = &mut finding.second;
     (place.number, place.actor, place.site) = (OpNumber(40), Actor::Host, touched);
-    (place.label, place.access) = (empty, Some(second));
+    (place.label, place.access, place.kind) = (empty, Some(second), None);
     finding.ordered_up_to =
         Some(OrderedUpTo { actor: Actor::Stream(SIDE), number: OpNumber(0), site: SiteId(0) });
     case
@@ -82,11 +82,7 @@ fn other_work_than_copies_and_no_names() {
     case.trace.events.retain(|event| {
         !matches!(event.kind, EventKind::Name { subject: streamsan_trace::Subject::Block(_), .. })
     });
-    for event in &mut case.trace.events {
-        if let EventKind::Op { kind, .. } = &mut event.kind {
-            *kind = OpKind::Kernel;
-        }
-    }
+    case.finding().first.as_mut().unwrap().kind = Some(OpKind::Kernel);
     let text = full(&case);
     assert!(
         text.contains("the host reads a pinned buffer of 4.0 MiB before the kernel that fills it is done\n"),

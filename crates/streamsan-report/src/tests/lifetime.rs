@@ -59,7 +59,16 @@ fn new_owner_did_not_wait() -> Case {
 
 fn place(number: u64, actor: Actor, site: SiteId, access: Option<AccessMode>) -> Place {
     let number = OpNumber(number);
-    Place { number, actor, site, forward_site: SiteId(0), label: streamsan_trace::StringId(0), access }
+    Place {
+        number,
+        actor,
+        thread: streamsan_trace::ThreadId(0),
+        kind: Some(streamsan_trace::OpKind::Kernel).filter(|_| access.is_some() && actor != Actor::Host),
+        site,
+        forward_site: SiteId(0),
+        label: streamsan_trace::StringId(0),
+        access,
+    }
 }
 
 fn allocate(case: &mut Case, block: BlockId, stream: StreamId, name: &str) {

@@ -164,8 +164,7 @@ fn any_position_in_any_source_can_be_shown() {
                 let mut case = Case::read_after_write();
                 let site = case.site("train.py", line, column, end_column, "step");
                 case.finding().second.site = site;
-                let checked =
-                    crate::Checked { file: "run.sstrace", trace: &case.trace, report: &case.report };
+                let checked = crate::Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
                 let options = crate::Options { color: false, tool: "streamsan", limit: None };
                 let text = crate::render(crate::Format::Full, &[checked], &Text(text), &options);
                 assert!(text.contains("(2) reads `x` on `side`"), "{text}");
@@ -190,7 +189,7 @@ fn a_limit_says_how_many_are_left() {
     let mut case = Case::read_after_write();
     let again = case.report.findings[0].clone();
     case.report.findings.extend(vec![again; 4]);
-    let checked = crate::Checked { file: "run.sstrace", trace: &case.trace, report: &case.report };
+    let checked = crate::Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
     let options = crate::Options { color: false, tool: "streamsan", limit: Some(2) };
     let text = crate::render(crate::Format::Full, &[checked, checked], &super::Fixed, &options);
     assert_eq!(text.matches("error[SS101]").count(), 2, "{text}");

@@ -41,7 +41,7 @@ fn clean_with_every_gap() {
 #[test]
 fn nothing_captured_is_not_clean() {
     let mut case = Case::without_findings();
-    case.report.coverage = Coverage::default();
+    case.report.coverage = Coverage { last: case.report.coverage.last, ..Coverage::default() };
     case.trace.header.command = "python train.py".to_owned();
     gap(&mut case, GapReason::NotClosed, "", 1);
     assert_snapshot!(full(&case));
@@ -62,7 +62,7 @@ fn several_traces() {
     let (one, two) = (Case::read_after_write(), with_every_gap(Case::read_after_write()));
     let checked = [("run-r0.sstrace", &one), ("run-r1.sstrace", &two)].map(|(file, case)| Checked {
         file,
-        trace: &case.trace,
+        log: &case.trace,
         report: &case.report,
     });
     let options = Options { color: false, tool: "streamsan 0.1.0", limit: None };
@@ -106,7 +106,7 @@ fn json() {
 #[test]
 fn colour_adds_escapes_and_changes_no_word() {
     let case = Case::read_after_write();
-    let checked = Checked { file: "run.sstrace", trace: &case.trace, report: &case.report };
+    let checked = Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
     let options = Options { color: true, tool: "streamsan 0.1.0", limit: None };
     let styled = render(Format::Full, &[checked], &Fixed, &options);
     assert!(styled.contains("\u{1b}["));

@@ -241,7 +241,7 @@ impl Merge<'_> {
                 | EventKind::FreeDone { block: id } => block(id),
                 EventKind::FreeGuard { block: id, stream: on }
                 | EventKind::RecordStream { block: id, stream: on } => block(id) && stream(on),
-                EventKind::HostAccess { label, .. } => string(label),
+                EventKind::HostAccess { label, .. } | EventKind::RangeBegin { label, .. } => string(label),
                 EventKind::Escape { block: id, label } => block(id) && string(label),
                 EventKind::Name { subject, name, .. } => {
                     string(name)
@@ -250,7 +250,6 @@ impl Merge<'_> {
                             Subject::Block(id) => block(id),
                         }
                 }
-                EventKind::RangeBegin { label, .. } => string(label),
                 EventKind::RangeEnd { .. } => true,
                 EventKind::Gap { detail, .. } => string(detail),
             }

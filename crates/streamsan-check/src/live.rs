@@ -1,0 +1,56 @@
+//! A check of a log that is still being written.
+//!
+//! The same engine and the same grouping as [`check`](crate::check), event by event. What needs the whole log is
+//! left out: fixes are not verified, and rules that count every execution of a line come with the report.
+
+use crate::edges::Edges;
+use crate::engine::Engine;
+use crate::group::Grouper;
+use crate::{Config, Finding, Report, finish, outcome};
+use streamsan_trace::{Access, Event, Tables};
+
+/// State of a check after the events so far.
+///
+/// ```
+/// use streamsan_check::{Config, LiveCheck};
+/// let mut check = LiveCheck::new(Config::default());
+/// let tables = streamsan_trace::Tables::default();
+/// assert!(check.new_findings().is_empty());
+/// assert!(check.report(&tables).findings.is_empty());
+/// ```
+#[derive(Debug)]
+pub struct LiveCheck {
+    config: Config,
+    engine: Engine,
+    grouper: Grouper,
+    /// How many findings [`LiveCheck::new_findings`] has given.
+    given: usize,
+}
+
+impl LiveCheck {
+    /// A check before the first event.
+    pub fn new(config: Config) -> Self {
+        Self { config, engine: Engine::new(Edges::default()), grouper: Grouper::default(), given: 0 }
+    }
+
+    /// Takes the next event of the log. `tables` hold at least what it refers to.
+    pub fn event(&mut self, event: &Event, accesses: &[Access], tables: &Tables) {
+        self.engine.event(event, accesses, tables, &mut self.grouper);
+    }
+
+    /// Findings that are new since the last call, as they were when they first occurred.
+    pub fn new_findings(&mut self) -> Vec<Finding> {
+        let new = self.grouper.findings[self.given..].iter();
+        let wanted = new.filter(|finding| !self.config.ignore.contains(&finding.rule)).cloned().collect();
+        self.given = self.grouper.findings.len();
+        wanted
+    }
+
+    /// What [`check`](crate::check) would say of the log so far, but for what needs a second reading: no fix is
+    /// verified, and no finding says which other one it goes away with.
+    pub fn report(&self, tables: &Tables) -> Report {
+        let mut report = outcome(&self.engine, &self.grouper, tables);
+        finish(&mut report, &self.config, tables);
+        report
+    }
+}
