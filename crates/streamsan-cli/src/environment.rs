@@ -9,6 +9,9 @@ pub(crate) const PACKAGE: &str = "STREAMSAN_PACKAGE";
 /// The trace to write; read by the recorder.
 pub(crate) const TRACE: &str = "STREAMSAN_TRACE";
 
+/// Our process id, so that the program can tell that its parent is us; read by the device library.
+pub(crate) const RUN: &str = "STREAMSAN_RUN";
+
 /// What the preloaded library is for; read by it.
 pub(crate) const DEVICE: &str = "STREAMSAN_DEVICE";
 

@@ -64,6 +64,7 @@ fn prepare(
         .map_err(|error| Fault::new(format!("cannot find out where {} is: {error}", trace.display())))?;
     command
         .env(variables::TRACE, trace)
+        .env(variables::RUN, std::process::id().to_string())
         .env(variables::DEVICE, "virtual")
         .env("LD_PRELOAD", in_front(&installation.device_library(), "LD_PRELOAD"))
         .env("LD_LIBRARY_PATH", in_front(&installation.virtual_libraries(), "LD_LIBRARY_PATH"))

@@ -15,6 +15,7 @@ mod graphs;
 mod launches;
 mod libraries;
 mod memory;
+mod parent;
 mod pointers;
 mod pools;
 mod properties;

@@ -18,6 +18,7 @@ use crate::streams::{enqueue, host_waited, with_state};
 
 extern "C" fn on_load() {
     inquiry(|| {
+        crate::parent::follow();
         watch_forks();
         Ok(())
     });

@@ -3,6 +3,9 @@
 /// Path of the trace file to write. Recording is off without it.
 pub const TRACE: &str = "STREAMSAN_TRACE";
 
+/// Process id of the `streamsan run` that started the program.
+pub const RUN: &str = "STREAMSAN_RUN";
+
 /// `virtual` or `cuda`: what the preloaded library is for.
 pub const DEVICE: &str = "STREAMSAN_DEVICE";
 
