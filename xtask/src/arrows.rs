@@ -11,13 +11,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("streamsan-record", &["streamsan-trace", "streamsan-check"]),
     ("streamsan-device", &["streamsan-record", "streamsan-trace"]),
     ("streamsan-driver", &[]),
+    ("streamsan-runtime", &["streamsan-record", "streamsan-trace", "streamsan-check"]),
     (
         "streamsan-cli",
         &["streamsan-trace", "streamsan-check", "streamsan-report", "streamsan-sim", "streamsan-record"],
     ),
     (
         "streamsan-py",
-        &["streamsan-trace", "streamsan-record", "streamsan-check", "streamsan-report", "streamsan-cli"],
+        &[
+            "streamsan-trace",
+            "streamsan-record",
+            "streamsan-check",
+            "streamsan-report",
+            "streamsan-runtime",
+            "streamsan-cli",
+        ],
     ),
     ("xtask", &[]),
 ];
