@@ -11,12 +11,14 @@ use crate::clock::{ChainId, Epoch};
 use crate::edges::Edges;
 use crate::finding::{Actor, FixAction};
 use crate::hazard::{Hazard, Origin, order_rule};
+use crate::ignores::IgnoreState;
 use crate::order::{HappensBefore, WaitOutcome};
 use crate::report::Coverage;
 use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::rules::lifetime::FreedInUse;
 use crate::shadow::{Shadow, Space, Touch};
+use crate::{Config, Region};
 use std::collections::{HashMap, HashSet};
 use std::mem::Discriminant;
 use streamsan_trace::{
@@ -53,6 +55,10 @@ struct Visit {
 #[derive(Debug)]
 pub(crate) struct Engine {
     edges: Edges,
+    pub(crate) ignores: IgnoreState,
+    region: Option<Region>,
+    /// What was seen before the region.
+    before: Option<Coverage>,
     pub(crate) order: HappensBefore,
     shadow: Shadow,
     pub(crate) blocks: Blocks,
@@ -74,9 +80,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(edges: Edges) -> Self {
+    pub(crate) fn new(edges: Edges, config: &Config) -> Self {
         Self {
             edges,
+            ignores: IgnoreState::new(&config.ignores),
+            region: config.region,
+            before: None,
             order: HappensBefore::new(),
             shadow: Shadow::default(),
             blocks: Blocks::default(),
@@ -102,6 +111,15 @@ impl Engine {
         sink: &mut impl Sink,
     ) {
         let number = event.number;
+        if let Some(region) = self.region {
+            if number > region.last {
+                return;
+            }
+            if number >= region.first {
+                self.before.get_or_insert(self.coverage);
+            }
+        }
+        self.ignores.event(event, tables);
         self.coverage.events += 1;
         // The reader puts gaps behind the last event that it could read.
         if !matches!(event.kind, EventKind::Gap { .. }) {
@@ -128,14 +146,15 @@ impl Engine {
                         self.last_idle_wait.insert(stream, (call, awaited));
                     }
                 }
-                sink.call(event, Call::Wait, wait_property(outcome), tables);
+                self.call(event, Call::Wait, wait_property(outcome), tables, sink);
             }
             EventKind::RecordStream { block, stream } => {
-                sink.call(event, Call::RecordStream, self.record_stream_property(block, stream), tables);
+                let property = self.record_stream_property(block, stream);
+                self.call(event, Call::RecordStream, property, tables, sink);
             }
             EventKind::StreamObject { sharers, .. } => {
                 let property = if sharers > 0 { Property::Always(Rule::Ss405) } else { Property::Fine };
-                sink.call(event, Call::StreamObject, property, tables);
+                self.call(event, Call::StreamObject, property, tables, sink);
             }
             EventKind::HostWaitBegin { target } => self.order.begin_host_wait(event.thread, target),
             EventKind::HostWait { target, observer, how } => {
@@ -151,11 +170,11 @@ impl Engine {
                     self.used_side_streams.insert(event.thread);
                 }
                 let epoch = self.order.operation(stream, number);
-                self.touch_all(epoch, Actor::Stream(stream), Origin::of(event), accesses, tables, sink);
+                self.touch_all(epoch, Actor::Stream(stream), self.origin(event), accesses, tables, sink);
             }
             EventKind::HostAccess { .. } => {
                 let epoch = self.order.host_access(number);
-                self.touch_all(epoch, Actor::Host, Origin::of(event), accesses, tables, sink);
+                self.touch_all(epoch, Actor::Host, self.origin(event), accesses, tables, sink);
             }
             EventKind::Alloc { block, stream, space, address, size } => {
                 self.allocate(event, block, stream, space, address, size);
@@ -184,11 +203,14 @@ impl Engine {
                     block.guards.push(guard);
                 }
             }
-            EventKind::Gap { reason, detail } => sink.gap(reason, detail, number),
+            EventKind::Gap { reason, detail } if self.is_in_region(number) => {
+                sink.gap(reason, detail, number);
+            }
             EventKind::StreamDestroy { .. }
             | EventKind::FreeDone { .. }
             | EventKind::RangeBegin { .. }
             | EventKind::RangeEnd { .. }
+            | EventKind::Gap { .. }
             | EventKind::Name { .. } => {}
         }
     }
@@ -238,7 +260,7 @@ impl Engine {
 
     /// A host wait on an event that was never recorded does nothing either.
     fn host_event_wait(
-        &self,
+        &mut self,
         event: &Event,
         target: WaitTarget,
         how: HostWaitHow,
@@ -250,8 +272,30 @@ impl Engine {
         {
             let recorded = self.order.last_record(awaited).is_some();
             let property = if recorded { Property::Fine } else { Property::Has(Rule::Ss401) };
-            sink.call(event, Call::Wait, property, tables);
+            self.call(event, Call::Wait, property, tables, sink);
         }
+    }
+
+    /// Tells what a call did, unless that is not to be looked at.
+    fn call(&mut self, event: &Event, call: Call, property: Property, tables: &Tables, sink: &mut impl Sink) {
+        if !self.is_in_region(event.number) {
+            return;
+        }
+        let hidden = match property {
+            Property::Fine => false,
+            Property::Has(rule) | Property::Always(rule) => self.ignores.hides_call(rule, event, tables),
+        };
+        if !hidden {
+            sink.call(event, call, property, tables);
+        }
+    }
+
+    fn is_in_region(&self, number: OpNumber) -> bool {
+        self.region.is_none_or(|region| region.first <= number)
+    }
+
+    fn origin(&self, event: &Event) -> Origin {
+        Origin::of(event, self.ignores.ranges_of(event.thread))
     }
 
     /// `record_stream` is skipped for the stream that owns the block, and for memory that is not torch's.
@@ -299,8 +343,9 @@ impl Engine {
     }
 
     fn free(&mut self, event: &Event, id: BlockId) {
+        let origin = self.origin(event);
         let Some(block) = self.blocks.get_mut(id) else { return };
-        block.freed = Some((event.number, Origin::of(event)));
+        block.freed = Some((event.number, origin));
         let (space, start, end, owner) =
             (block.space, block.address, block.address.saturating_add(block.size), block.owner);
         match space {
@@ -319,7 +364,7 @@ impl Engine {
                         let touch = Touch {
                             epoch: Epoch { chain: ChainId::HOST, number: event.number },
                             mode: AccessMode::Write,
-                            origin: Origin::of(event),
+                            origin,
                             ..used
                         };
                         let hazard = self.hazard(Rule::Ss303, &used, &touch);
@@ -357,7 +402,9 @@ impl Engine {
     fn give(&mut self, tables: &Tables, sink: &mut impl Sink) {
         let mut found = std::mem::take(&mut self.found);
         for hazard in &found {
-            sink.hazard(hazard, self, tables);
+            if self.is_in_region(hazard.second) && !self.ignores.hides(hazard, tables) {
+                sink.hazard(hazard, self, tables);
+            }
         }
         found.clear();
         self.found = found;
@@ -454,7 +501,12 @@ impl Engine {
 
     /// Coverage with the counts that follow from the order.
     pub(crate) fn coverage(&self) -> Coverage {
+        let before = self.before.unwrap_or_default();
         Coverage {
+            operations: self.coverage.operations - before.operations,
+            waits: self.coverage.waits - before.waits,
+            host_waits: self.coverage.host_waits - before.host_waits,
+            blocks: self.coverage.blocks - before.blocks,
             streams: self.order.active_streams() as u64,
             devices: self.order.active_devices() as u64,
             ..self.coverage

@@ -181,6 +181,8 @@ pub enum Note {
     },
     /// SS406: the memory is not torch's device memory, so there is no block that the call could guard.
     NotInDeviceMemory,
+    /// SS903: the ignore stands in the configuration, for the file of this place.
+    ConfiguredIgnore,
     /// Where the first occurrence was.
     FirstOccurrence {
         /// Number of the first occurrence.
@@ -197,7 +199,10 @@ impl Note {
             Self::OtherThread { .. } => Some(Rule::Ss407),
             Self::SelfWait { .. } => Some(Rule::Ss403),
             Self::UnrecordedWait { .. } => Some(Rule::Ss401),
-            Self::OppositeWait { .. } | Self::NotInDeviceMemory | Self::FirstOccurrence { .. } => None,
+            Self::OppositeWait { .. }
+            | Self::NotInDeviceMemory
+            | Self::ConfiguredIgnore
+            | Self::FirstOccurrence { .. } => None,
         }
     }
 }

@@ -55,6 +55,13 @@ pub(crate) fn fold(findings: &mut Vec<Finding>, tables: &Tables) {
     });
 }
 
+/// By level, then by place.
+pub(crate) fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| {
+        (finding.rule.level(), finding.second.number, finding.rule, finding.first.map(|place| place.number))
+    });
+}
+
 /// Collects hazards into findings.
 #[derive(Debug, Default)]
 pub(crate) struct Grouper {
@@ -70,14 +77,7 @@ impl Grouper {
     pub(crate) fn finish(&self, tables: &Tables) -> Vec<Finding> {
         let mut findings = self.findings.clone();
         findings.extend(self.calls.findings(tables));
-        findings.sort_by_key(|finding| {
-            (
-                finding.rule.level(),
-                finding.second.number,
-                finding.rule,
-                finding.first.map(|place| place.number),
-            )
-        });
+        sort(&mut findings);
         findings
     }
 
@@ -177,7 +177,7 @@ impl Sink for Grouper {
 
 /// A place for an event.
 pub(crate) fn place(number: OpNumber, actor: Actor, origin: Origin, access: Option<AccessMode>) -> Place {
-    let Origin { thread, site, forward_site, label, kind } = origin;
+    let Origin { thread, site, forward_site, label, kind, ranges: _ } = origin;
     Place { number, actor, thread, kind, site, forward_site, label, access }
 }
 

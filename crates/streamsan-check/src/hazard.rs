@@ -2,6 +2,7 @@
 
 use crate::clock::ChainId;
 use crate::finding::Actor;
+use crate::ignores::RangeSet;
 use crate::rules::Rule;
 use streamsan_trace::{AccessMode, BlockId, Event, EventKind, LabelId, OpKind, OpNumber, SiteId, ThreadId};
 
@@ -18,17 +19,19 @@ pub struct Origin {
     pub label: LabelId,
     /// What sort of work it is; `None` for what the host does itself.
     pub kind: Option<OpKind>,
+    /// The ignores around it.
+    pub(crate) ranges: RangeSet,
 }
 
 impl Origin {
-    /// The origin of an event.
-    pub(crate) fn of(event: &Event) -> Self {
+    /// The origin of an event with these ignores around it.
+    pub(crate) fn of(event: &Event, ranges: RangeSet) -> Self {
         let (kind, label, forward_site) = match event.kind {
             EventKind::Op { kind, label, forward_site, .. } => (Some(kind), label, forward_site),
             EventKind::HostAccess { label, .. } => (None, label, SiteId(0)),
             _ => (None, LabelId::default(), SiteId(0)),
         };
-        Self { thread: event.thread, site: event.site, forward_site, label, kind }
+        Self { thread: event.thread, site: event.site, forward_site, label, kind, ranges }
     }
 }
 

@@ -23,6 +23,7 @@ mod finding;
 mod fingerprint;
 mod group;
 mod hazard;
+mod ignores;
 mod live;
 mod near_miss;
 mod order;
@@ -34,6 +35,7 @@ mod verify;
 
 pub use finding::{Actor, Finding, Fix, FixAction, Memory, Note, OrderedUpTo, Place};
 pub use hazard::{Hazard, Origin};
+pub use ignores::{IgnoreComment, IgnoreFiles, IgnoreSource, Ignored, Ignores};
 pub use live::LiveCheck;
 pub use report::{Coverage, Gap, Report};
 pub use rules::{Family, Level, Rule};
@@ -49,6 +51,19 @@ use streamsan_trace::{Event, GapReason, Log, OpNumber, StringId, Tables};
 pub struct Config {
     /// Leave these rules out.
     pub ignore: Vec<Rule>,
+    /// Leave hazards at these places out. Ranges in the log are found without.
+    pub ignores: Ignores,
+    /// Report only what happens here, with the order of all that was before.
+    pub region: Option<Region>,
+}
+
+/// A part of a log: a hazard is in it if its later operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The first event of it.
+    pub first: OpNumber,
+    /// The last event of it; later ones are not looked at.
+    pub last: OpNumber,
 }
 
 /// Checks a log. It is read twice, and a few times more if there are several findings and it is short.
@@ -60,11 +75,11 @@ pub struct Config {
 /// ```
 pub fn check(log: &dyn Log, config: &Config) -> Report {
     let mut grouper = Grouper::default();
-    let engine = walk(log, Edges::default(), &mut grouper);
+    let engine = walk(log, Edges::default(), config, &mut grouper);
     let mut report = outcome(&engine, &grouper, log.tables());
-    verify::verify(log, &mut report.findings);
+    verify::verify(log, config, &mut report.findings);
     finish(&mut report, config, log.tables());
-    verify::relate(log, report.coverage.events, &mut report.findings);
+    verify::relate(log, config, report.coverage.events, &mut report.findings);
     report
 }
 
@@ -72,7 +87,10 @@ pub fn check(log: &dyn Log, config: &Config) -> Report {
 fn outcome(engine: &Engine, grouper: &Grouper, tables: &Tables) -> Report {
     let gaps = grouper.gaps();
     let coverage = Coverage { opaque: opaque(&gaps), ..engine.coverage() };
-    Report { findings: grouper.finish(tables), gaps, coverage, hidden: 0 }
+    let mut findings = grouper.finish(tables);
+    findings.extend(engine.ignores.unused(tables));
+    group::sort(&mut findings);
+    Report { findings, gaps, coverage, hidden: 0, ignored: engine.ignores.ignored() }
 }
 
 /// Leaves out what is said twice and what is not wanted.
@@ -94,13 +112,13 @@ pub fn hazards(log: &dyn Log) -> Vec<Hazard> {
         fn gap(&mut self, _: GapReason, _: StringId, _: OpNumber) {}
     }
     let mut all = All(Vec::new());
-    walk(log, Edges::default(), &mut all);
+    walk(log, Edges::default(), &Config::default(), &mut all);
     all.0
 }
 
 /// Reads the whole log once.
-fn walk(log: &dyn Log, edges: Edges, sink: &mut impl Sink) -> Engine {
-    let mut engine = Engine::new(edges);
+fn walk(log: &dyn Log, edges: Edges, config: &Config, sink: &mut impl Sink) -> Engine {
+    let mut engine = Engine::new(edges, config);
     let tables = log.tables();
     log.read(&mut |event, accesses| engine.event(event, accesses, tables, sink));
     engine

@@ -6,7 +6,7 @@
 use crate::edges::Edges;
 use crate::engine::Engine;
 use crate::group::Grouper;
-use crate::{Config, Finding, Report, finish, outcome};
+use crate::{Config, Finding, Ignores, Report, finish, outcome};
 use streamsan_trace::{Access, Event, Tables};
 
 /// State of a check after the events so far.
@@ -30,7 +30,8 @@ pub struct LiveCheck {
 impl LiveCheck {
     /// A check before the first event.
     pub fn new(config: Config) -> Self {
-        Self { config, engine: Engine::new(Edges::default()), grouper: Grouper::default(), given: 0 }
+        let engine = Engine::new(Edges::default(), &config);
+        Self { config, engine, grouper: Grouper::default(), given: 0 }
     }
 
     /// Takes the next event of the log. `tables` hold at least what it refers to.
@@ -44,6 +45,18 @@ impl LiveCheck {
         let wanted = new.filter(|finding| !self.config.ignore.contains(&finding.rule)).cloned().collect();
         self.given = self.grouper.findings.len();
         wanted
+    }
+
+    /// Takes ignores of places that become known while the log grows. Those for lines that have not run yet work as if they
+    /// had been in the [`Config`].
+    pub fn add_ignores(&mut self, ignores: &Ignores) {
+        self.engine.ignores.add(ignores);
+    }
+
+    /// Starts anew what findings are: one that occurs again is new again. Order and memory are kept.
+    pub fn forget_findings(&mut self) {
+        self.grouper = Grouper::default();
+        self.given = 0;
     }
 
     /// What [`check`](crate::check) would say of the log so far, but for what needs a second reading: no fix is

@@ -1,6 +1,6 @@
 //! What a check gives: findings, gaps, and what was seen.
 
-use crate::Finding;
+use crate::{Finding, Ignored};
 use streamsan_trace::{GapReason, OpNumber, StringId};
 
 /// The outcome of checking one trace.
@@ -14,6 +14,8 @@ pub struct Report {
     pub coverage: Coverage,
     /// How many findings [`Config::ignore`](crate::Config::ignore) left out.
     pub hidden: u64,
+    /// Ignores in the program and for its files, and what each left out.
+    pub ignored: Vec<Ignored>,
 }
 
 /// Something that could not be seen, with a count. Not a fault of the program.

@@ -44,6 +44,8 @@ pub enum Rule {
     Ss901,
     /// Operations whose accesses are not known.
     Ss902,
+    /// An ignore that left out nothing.
+    Ss903,
 }
 
 /// How serious a finding of a rule is.
@@ -114,6 +116,7 @@ const ROWS: &[Row] = rows! {
     Ss407 "SS407" "lost-stream-context"         Note    Events;
     Ss901 "SS901" "incomplete-trace"            Note    Tool;
     Ss902 "SS902" "unknown-access"              Note    Tool;
+    Ss903 "SS903" "unused-ignore"               Warning Tool;
 };
 
 impl Rule {

@@ -8,7 +8,7 @@ use crate::group::{Key, key, key_of};
 use crate::hazard::Hazard;
 use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
-use crate::{Finding, walk};
+use crate::{Config, Finding, walk};
 use std::collections::{BTreeMap, HashSet};
 use streamsan_trace::{Event, GapReason, Log, OpNumber, SiteId, StringId, Tables};
 
@@ -26,7 +26,7 @@ impl Sink for Remaining {
 
 /// Marks the fixes of findings that are gone, with all fixes in place and nothing new reported. Looks up, on
 /// the way, where the order of each finding ends.
-pub(crate) fn verify(log: &dyn Log, findings: &mut [Finding]) {
+pub(crate) fn verify(log: &dyn Log, config: &Config, findings: &mut [Finding]) {
     if findings.is_empty() {
         return;
     }
@@ -35,7 +35,7 @@ pub(crate) fn verify(log: &dyn Log, findings: &mut [Finding]) {
         findings.iter().filter_map(|finding| Some((finding.ordered_up_to?.number, SiteId(0)))).collect();
     let edges = Edges::new(findings.iter().flat_map(proposals), tables);
     let mut remaining = Remaining::default();
-    let mut engine = Engine::new(edges);
+    let mut engine = Engine::new(edges, config);
     let mut next = ends.iter_mut().peekable();
     log.read(&mut |event, accesses| {
         while next.next_if(|(number, _)| **number < event.number).is_some() {}
@@ -62,7 +62,7 @@ const EFFORT: u64 = 2_000_000;
 
 /// Says of each finding whether the fix of an earlier one alone removes it: one missing wait is often felt in
 /// several places. Left out where the trace is so long that it would take too long.
-pub(crate) fn relate(log: &dyn Log, events: u64, findings: &mut [Finding]) {
+pub(crate) fn relate(log: &dyn Log, config: &Config, events: u64, findings: &mut [Finding]) {
     let tables = log.tables();
     let mut passes = EFFORT / events.max(1);
     for index in 0..findings.len() {
@@ -76,7 +76,7 @@ pub(crate) fn relate(log: &dyn Log, events: u64, findings: &mut [Finding]) {
         passes = left;
         let edges = Edges::new(proposals(finding), tables);
         let mut remaining = Remaining::default();
-        walk(log, edges, &mut remaining);
+        walk(log, edges, config, &mut remaining);
         if key_of(finding, tables).is_none_or(|key| remaining.0.contains(&key)) {
             continue;
         }

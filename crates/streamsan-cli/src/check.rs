@@ -16,7 +16,7 @@ pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i3
         .iter()
         .map(|path| output_file(path, arguments.force).map(|format| (path.as_path(), format)))
         .collect::<Result<_, _>>()?;
-    let config = Config { ignore: ignored(arguments) };
+    let config = Config { ignore: ignored(arguments), ..Config::default() };
     let judged: Vec<Judged> =
         arguments.traces.iter().map(|path| Judged::read(path, &config)).collect::<Result<_, _>>()?;
     output::print(&render(&judged, arguments.output_format.into(), output::colors_stdout(color), None));

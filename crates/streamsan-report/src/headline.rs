@@ -59,6 +59,10 @@ pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
             "`record_stream` on a tensor that is not in device memory".to_owned()
         }
         Rule::Ss406 => format!("`record_stream` without effect: {second} owns the memory itself"),
+        Rule::Ss903 if is_configured(finding) => {
+            "the configured ignore of this file leaves nothing out".to_owned()
+        }
+        Rule::Ss903 => "this ignore leaves nothing out".to_owned(),
         Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss901 | Rule::Ss902 => finding.rule.name().to_owned(),
     }
 }
@@ -66,6 +70,11 @@ pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
 /// SS406: whether the memory is not that of the caching allocator.
 pub(crate) fn on_host_memory(finding: &Finding) -> bool {
     finding.notes.contains(&Note::NotInDeviceMemory)
+}
+
+/// SS903: whether the ignore stands in the configuration.
+pub(crate) fn is_configured(finding: &Finding) -> bool {
+    finding.notes.contains(&Note::ConfiguredIgnore)
 }
 
 fn between(finding: &Finding, names: &Names<'_>) -> String {

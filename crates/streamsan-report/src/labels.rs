@@ -68,6 +68,7 @@ pub(crate) fn second_label(finding: &Finding, log: &dyn Log, names: &Names<'_>) 
         Rule::Ss405 => format!("this object shares its stream ({})", second.number),
         Rule::Ss406 => format!("this call does nothing ({})", second.number),
         Rule::Ss403 => format!("this wait orders nothing new ({})", second.number),
+        Rule::Ss903 => format!("nothing to ignore here ({})", second.number),
         Rule::Ss203 => {
             let (new, detail) = (new_memory(finding, names), detail(second, log));
             format!(

@@ -9,6 +9,7 @@ mod concise;
 mod full;
 mod gaps;
 mod headline;
+mod ignored;
 mod json;
 mod labels;
 mod names;

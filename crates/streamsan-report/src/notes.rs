@@ -95,7 +95,7 @@ fn near_miss(note: &Note, finding: &Finding, log: &dyn Log, names: &Names<'_>) -
             ))
         }
         // Said in the headline, and together with the count.
-        Note::NotInDeviceMemory | Note::FirstOccurrence { .. } => None,
+        Note::NotInDeviceMemory | Note::ConfiguredIgnore | Note::FirstOccurrence { .. } => None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! The end of every report: a table by rule, the counts, and what was not seen.
 
 use crate::Checked;
-use crate::gaps;
 use crate::numbers::{counted, grouped, percent};
 use crate::places::{locate, primary_site};
+use crate::{gaps, ignored};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use streamsan_check::{Coverage, Finding, Level, Rule};
@@ -34,8 +34,16 @@ pub(crate) fn verdict(checked: &[Checked<'_>]) -> String {
         streams = format!("at most {streams}");
     }
     let hidden: u64 = checked.iter().map(|one| one.report.hidden).sum();
-    let not_shown = format!("{} not shown (--ignore, --select)", counted(hidden, "finding", "findings"));
-    if errors + warnings == 0 && hidden > 0 {
+    let ignored = ignored::count(checked);
+    let mut not_shown = Vec::new();
+    if hidden > 0 {
+        not_shown.push(format!("{} not shown (--ignore, --select)", counted(hidden, "finding", "findings")));
+    }
+    if ignored > 0 {
+        not_shown.push(format!("{} ignored", counted(ignored, "finding", "findings")));
+    }
+    let not_shown = not_shown.join(", ");
+    if errors + warnings == 0 && !not_shown.is_empty() {
         let _ = writeln!(text, "{not_shown}; nothing else in what was seen: {operations}, {streams}.");
     } else if errors + warnings == 0 {
         let edges = counted(coverage.waits, "wait between streams", "waits between streams");
@@ -45,10 +53,11 @@ pub(crate) fn verdict(checked: &[Checked<'_>]) -> String {
         let found = found(errors, warnings);
         let each = if checked.len() > 1 { " each" } else { "" };
         let _ = writeln!(text, "Found {found} in {operations} on {streams} of {devices}{each}.");
-        if hidden > 0 {
+        if !not_shown.is_empty() {
             let _ = writeln!(text, "{not_shown}.");
         }
     }
+    text.push_str(&ignored::lines(checked));
     let _ = writeln!(text, "{}", seen(checked, &coverage));
     text.push_str(&not_seen(checked));
     if errors + warnings == 0 {

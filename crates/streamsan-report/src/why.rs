@@ -1,6 +1,6 @@
 //! Why a finding matters, in a line or two, where the headline does not say it.
 
-use crate::headline::on_host_memory;
+use crate::headline::{is_configured, on_host_memory};
 use crate::labels::{free_mark, old_memory, second_mark};
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Rule};
@@ -54,6 +54,12 @@ pub(crate) fn why(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Option
         }
         Rule::Ss403 => {
             "a stream is ordered after itself anyway; was another stream meant?\nwithin `with torch.cuda.stream(s)`, `torch.cuda.current_stream()` is `s`".to_owned()
+        }
+        Rule::Ss903 if is_configured(finding) => {
+            "no finding of its rules was met in the file: take it out of per-file-ignores, or add SS903 to it".to_owned()
+        }
+        Rule::Ss903 => {
+            "what it is for may be fixed; left behind, it hides the next hazard here\ntake it out, or add SS903 to its rules if it is needed in other runs".to_owned()
         }
         Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss901 | Rule::Ss902 => return None,
     })

@@ -12,6 +12,7 @@ use crate::finding::{Actor, Finding, Note};
 use crate::fingerprint::fingerprint;
 use crate::group::place;
 use crate::hazard::Origin;
+use crate::ignores::RangeSet;
 use crate::rules::Rule;
 use std::collections::BTreeMap;
 use streamsan_trace::{BlockId, Event, EventKind, FrameOrigin, Tables};
@@ -88,7 +89,7 @@ fn finding(rule: Rule, event: &Event, count: u64, tables: &Tables) -> Finding {
         | EventKind::StreamObject { stream, .. } => Actor::Stream(stream),
         _ => Actor::Host,
     };
-    let second = place(event.number, actor, Origin::of(event), None);
+    let second = place(event.number, actor, Origin::of(event, RangeSet::default()), None);
     let outside = matches!(event.kind, EventKind::RecordStream { block: BlockId(0), .. });
     let notes = outside.then_some(Note::NotInDeviceMemory).into_iter().collect();
     Finding {
