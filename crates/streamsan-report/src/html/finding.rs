@@ -1,0 +1,233 @@
+//! One finding: what is wrong, where, why, and what to do.
+
+use super::code::{Files, insertion, listings};
+use super::places::{Spot, between, spots};
+use super::words::rich;
+use crate::Checked;
+use crate::advice::{Advice, gone_with};
+use crate::graph::lanes::Lanes;
+use crate::graph::slice::Slice;
+use crate::headline::headline;
+use crate::names::Names;
+use crate::notes::notes;
+use crate::numbers::{counted, grouped};
+use crate::places::{Location, user_stack};
+use crate::svg::escape::escape;
+use crate::svg::lanes::Drawing;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use streamsan_check::{Actor, Finding, Level};
+use streamsan_trace::SiteId;
+
+/// What a finding needs from its run.
+pub(super) struct Context<'a> {
+    pub(super) checked: &'a Checked<'a>,
+    pub(super) names: &'a Names<'a>,
+    pub(super) lanes: &'a Lanes,
+}
+
+/// What the filters of a page can be set to.
+#[derive(Debug, Default)]
+pub(super) struct Facets {
+    pub(super) codes: BTreeSet<String>,
+    pub(super) files: BTreeSet<String>,
+    pub(super) streams: BTreeSet<String>,
+}
+
+/// A finding in full. `id`: such as `F1`; `open`: whether it is unfolded.
+pub(super) fn full(
+    id: &str,
+    finding: &Finding,
+    slice: Option<&Slice>,
+    context: &Context<'_>,
+    files: &mut Files<'_>,
+    facets: &mut Facets,
+    open: bool,
+) -> String {
+    let (log, names) = (context.checked.log, context.names);
+    let places = spots(finding, log, names);
+    let mut html = String::new();
+    let _ = write!(
+        html,
+        "<details class=\"finding\" id=\"{id}\"{}{}><summary>{}</summary><div class=\"body\">",
+        attributes(finding, &places, names, facets),
+        if open { " open" } else { "" },
+        summary(id, finding, &places, names)
+    );
+    let mut statements = notes(finding, log, names);
+    if finding.first.is_some() && !statements.is_empty() {
+        let _ = write!(html, "<p class=\"edge\">{}</p>", rich(&statements.remove(0)));
+    }
+    let _ = write!(html, "<div class=\"codes\">{}</div>", listings(&places, files));
+    if let Some(slice) = slice {
+        let operations = context.checked.report.coverage.operations;
+        let drawing = Drawing { slice, finding, lanes: context.lanes, log, names, operations };
+        if let Some(svg) = drawing.inline() {
+            let _ = write!(
+                html,
+                "<figure class=\"lanes\"><div class=\"scroll\" tabindex=\"0\">{svg}</div><figcaption>{}; {}. <a class=\"script\" href=\"#timeline\" data-show=\"{id}\">Show in the timeline</a></figcaption></figure>",
+                escape(drawing.legend()),
+                escape(&drawing.caption())
+            );
+        }
+    }
+    html.push_str("<div class=\"pair\">");
+    html.push_str(&fix(id, finding, context, files));
+    if !statements.is_empty() {
+        html.push_str("<section><h4>What else is known</h4><ul class=\"notes\">");
+        for statement in statements {
+            let _ = write!(html, "<li>{}</li>", rich(&statement));
+        }
+        html.push_str("</ul></section>");
+    }
+    html.push_str("</div>");
+    html.push_str(&stacks(&places, context));
+    let rule = finding.rule;
+    let _ = write!(
+        html,
+        "<p class=\"about\"><b>{} {}</b>: {} <code>streamsan explain {}</code></p></div></details>\n",
+        rule.code(),
+        rule.name(),
+        rich(rule.summary()),
+        rule.code()
+    );
+    html
+}
+
+/// A finding in one line, where the page is full.
+pub(super) fn brief(id: &str, finding: &Finding, context: &Context<'_>, facets: &mut Facets) -> String {
+    let places = spots(finding, context.checked.log, context.names);
+    format!(
+        "<div class=\"finding brief\" id=\"{id}\" tabindex=\"-1\"{}>{}</div>\n",
+        attributes(finding, &places, context.names, facets),
+        summary(id, finding, &places, context.names)
+    )
+}
+
+fn summary(id: &str, finding: &Finding, places: &[Spot<'_>], names: &Names<'_>) -> String {
+    let (class, level) = match finding.rule.level() {
+        Level::Error => ("error", "error"),
+        Level::Warning => ("warning", "warning"),
+        Level::Note => ("note", "note"),
+    };
+    format!(
+        "<span class=\"id\">{id}</span><span class=\"level {class}\">{level} {}</span><span class=\"head\">{}</span><span class=\"where\">{}</span><span class=\"count\" title=\"occurrences\">{}×</span>",
+        finding.rule.code(),
+        rich(&headline(finding, names)),
+        escape(&between(places)),
+        grouped(finding.count)
+    )
+}
+
+/// What filters and orders look at.
+fn attributes(finding: &Finding, places: &[Spot<'_>], names: &Names<'_>, facets: &mut Facets) -> String {
+    let code = finding.rule.code().to_owned();
+    let files: BTreeSet<String> =
+        places.iter().filter_map(|spot| Some(spot.location.as_ref()?.shown.to_owned())).collect();
+    let actors = places.iter().map(|spot| spot.place.actor);
+    let streams: BTreeSet<String> = actors.map(|actor| names.actor_plain(actor)).collect();
+    let first = places.first().map_or(0, |spot| spot.place.number.0);
+    let joined = |set: &BTreeSet<String>| {
+        let list: Vec<String> = set.iter().map(|text| escape(text).replace(['\n', '\t'], " ")).collect();
+        list.join("\n")
+    };
+    let text = format!(
+        " data-code=\"{code}\" data-files=\"{}\" data-streams=\"{}\" data-first=\"{first}\" data-count=\"{}\"",
+        joined(&files),
+        joined(&streams),
+        finding.count
+    );
+    facets.codes.insert(code);
+    facets.files.extend(files);
+    facets.streams.extend(streams);
+    text
+}
+
+fn fix(id: &str, finding: &Finding, context: &Context<'_>, files: &mut Files<'_>) -> String {
+    let (log, report) = (context.checked.log, context.checked.report);
+    let mut html = String::from("<section class=\"fix\"><h4>What to do</h4>");
+    if let Some(gone) = gone_with(finding, report, log) {
+        let _ = write!(html, "<p>Nothing here: {}.</p></section>", rich(&gone));
+        return html;
+    }
+    let Some(fix) = &finding.fix else {
+        html.push_str(
+            "<p>No single change was found that removes it; the rule's page has the pattern.</p></section>",
+        );
+        return html;
+    };
+    let advice = Advice::new(finding, fix, log, context.names);
+    let line = advice.line();
+    match &advice.code {
+        Some(code) => {
+            let words = line.strip_suffix(code.as_str()).unwrap_or(&line).trim_end_matches([' ', ':', '\n']);
+            let _ = write!(html, "<p>{}:</p>", rich(&capitalized(words)));
+            let change = advice.place.as_ref().and_then(|place: &Location<'_>| insertion(place, code, files));
+            let change = change.unwrap_or_else(|| format!("<pre class=\"change\" tabindex=\"0\"><span class=\"line new\" data-n=\"+\">{}\n</span></pre>", escape(code)));
+            let _ = write!(
+                html,
+                "<div class=\"copied\">{change}<button class=\"copy script\" type=\"button\" data-copy=\"{}\" aria-label=\"copy the fix of {id}\">Copy</button></div>",
+                escape(code)
+            );
+        }
+        None => {
+            let _ = write!(html, "<p>{}</p>", rich(&capitalized(&line)));
+        }
+    }
+    let class = if advice.verified { "checked" } else { "unchecked" };
+    let _ = write!(html, "<p class=\"{class}\">{}</p>", rich(&capitalized(&advice.standing())));
+    for alternative in &advice.alternatives {
+        let _ = write!(html, "<p class=\"soft\">{}</p>", rich(alternative));
+    }
+    html.push_str("</section>");
+    html
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
+fn stacks(places: &[Spot<'_>], context: &Context<'_>) -> String {
+    const FRAMES: usize = 12;
+    let log = context.checked.log;
+    let deep = |site: SiteId| user_stack(log, site).nth(1).is_some();
+    if !places.iter().any(|spot| deep(spot.place.site)) {
+        return String::new();
+    }
+    let mut html =
+        String::from("<details class=\"stacks\"><summary>Call stacks</summary><div class=\"pair\">");
+    for spot in places {
+        let stack: Vec<_> = user_stack(log, spot.place.site).collect();
+        let actor = match spot.place.actor {
+            Actor::Stream(stream) => context.names.stream(stream),
+            Actor::Host => "the host".to_owned(),
+        };
+        let _ = write!(
+            html,
+            "<section><h5>{} <span class=\"soft\">on {}</span></h5><ol>",
+            spot.place.number,
+            rich(&actor)
+        );
+        for location in stack.iter().take(FRAMES) {
+            let function = log.tables().string(location.frame.function);
+            let within = if function.is_empty() {
+                String::new()
+            } else {
+                format!(" <span class=\"soft\">in {}</span>", escape(function))
+            };
+            let _ = write!(html, "<li>{}{within}</li>", escape(&location.line_and_column()));
+        }
+        html.push_str("</ol>");
+        if stack.len() > FRAMES {
+            let more = counted((stack.len() - FRAMES) as u64, "more frame", "more frames");
+            let _ = write!(html, "<p class=\"soft\">{more}</p>");
+        }
+        html.push_str("</section>");
+    }
+    html.push_str("</div></details>");
+    html
+}

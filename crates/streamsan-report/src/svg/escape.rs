@@ -1,0 +1,39 @@
+//! Text from a trace within markup.
+
+/// Text that can stand in an element or in a quoted attribute.
+///
+/// Control characters, and the characters that turn the direction of what follows, become U+FFFD: the first
+/// are not allowed in XML, the second make code read differently from what runs.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + text.len() / 8);
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\n' | '\t' => escaped.push(character),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}' => {
+                escaped.push('\u{fffd}');
+            }
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            _ if character.is_control() => escaped.push('\u{fffd}'),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn nothing_from_a_trace_is_markup() {
+        assert_eq!(
+            escape("<script>\"'&\u{1b}[2J\u{202e}\0x"),
+            "&lt;script&gt;&quot;&#39;&amp;\u{fffd}[2J\u{fffd}\u{fffd}x"
+        );
+    }
+}
