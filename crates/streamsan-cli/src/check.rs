@@ -5,6 +5,7 @@ use crate::arguments::CheckArguments;
 use crate::fault::Fault;
 use crate::output;
 use crate::reports::{Judged, render};
+use crate::run::is_incomplete;
 use std::path::Path;
 use streamsan_check::{Config, Rule};
 use streamsan_report::{ColorChoice, Format};
@@ -34,6 +35,8 @@ fn status(arguments: &CheckArguments, judged: &[Judged]) -> ExitStatus {
         ExitStatus::NothingCaptured
     } else if !arguments.exit_zero && (errors || arguments.error_on_warning && warnings) {
         ExitStatus::Errors
+    } else if judged.iter().any(|one| is_incomplete(&one.report.gaps)) {
+        ExitStatus::NothingCaptured
     } else {
         ExitStatus::Clean
     }

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use streamsan_report::ColorChoice;
 use target::Target;
+pub(crate) use verdict::is_incomplete;
 
 /// Runs and checks. `all` is the whole command line.
 pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice) -> Result<i32, Fault> {

@@ -9,7 +9,7 @@ pub enum ExitStatus {
     Errors,
     /// Wrong usage, an unreadable trace, or a bug in streamsan.
     Usage,
-    /// Nothing was recorded, so there was nothing to check.
+    /// Nothing was recorded, or not all: what is not there cannot be clean.
     NothingCaptured,
     /// `run`: the program exited 0 and errors were found. 66 unless `--error-exitcode` says otherwise.
     ErrorsInRun,
@@ -34,7 +34,7 @@ Exit status:
    0  no errors
    1  errors found, or warnings with --error-on-warning; 0 with --exit-zero
    2  wrong usage, a trace that cannot be read, or a bug in streamsan
-   4  the trace holds no operation: there was nothing to check";
+   4  a trace holds no operation, or a part of it was lost and there are no errors in the rest";
 
 /// The table in `streamsan run --help`.
 pub(crate) const RUN_HELP: &str = "\
@@ -43,7 +43,8 @@ Exit status:
   66  the program exited 0 and there are errors (--error-exitcode)
    N  the program exited N, which is kept; 128 + N if signal N ended it
    2  wrong usage, or the program cannot be recorded here; it was not started
-   4  the program exited 0 and nothing was recorded
+   4  the program exited 0, and nothing was recorded, or a part was lost (disk full) and there are no
+      errors in the rest
 
 Options of streamsan come before SCRIPT, -m or --; all that follows belongs to the program.";
 

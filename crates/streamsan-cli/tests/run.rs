@@ -296,3 +296,29 @@ fn wait_for_ready(child: &mut std::process::Child) {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
 }
+
+#[test]
+fn a_trace_with_a_part_lost_is_not_clean() {
+    let workplace = Workplace::new();
+    workplace.trace("recorded", GOOD);
+    let mut trace = streamsan_trace::file::read(&workplace.path("recorded")).unwrap();
+    let detail = trace.tables.intern_string("the trace could not be written from #7 on");
+    let mut event = *trace.events.last().unwrap();
+    event.number.0 += 1;
+    event.kind = streamsan_trace::EventKind::Gap { reason: streamsan_trace::GapReason::Lost, detail };
+    trace.events.push(event);
+    streamsan_trace::file::write(&trace, &workplace.path("recorded")).unwrap();
+    workplace.write("train.py", "cp recorded \"$STREAMSAN_TRACE\"; exit $1");
+    let said = workplace.run("run -o run.sstrace train.py 0");
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    let expected = "\nstreamsan> no hazards in what was seen (events were lost, see above). ";
+    assert!(said.stderr.contains(expected) && said.stderr.contains("from #7 on"), "{}", said.stderr);
+    let said = workplace.run("run --force --no-check -o run.sstrace train.py 0");
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    assert!(said.stderr.contains("streamsan> recorded, but events were lost. "), "{}", said.stderr);
+    assert_eq!(workplace.run("run --force -o run.sstrace train.py 3").code, 3);
+    for arguments in ["check run.sstrace", "check --exit-zero run.sstrace"] {
+        let said = workplace.run(arguments);
+        assert_eq!(said.code, 4, "{}", said.stdout);
+    }
+}

@@ -24,6 +24,7 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     if judged.iter().all(empty) {
         return say_nothing(first.log.header(), &first.report.gaps, end, outside);
     }
+    let incomplete = judged.iter().any(|one| is_incomplete(&one.report.gaps));
     // A launcher imports torch and does nothing with it.
     judged.retain(|one| !empty(one));
     say_end(end);
@@ -39,8 +40,8 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     let status = match (end.code(), operations) {
         (0, 0) => ExitStatus::NothingCaptured.code(),
         (0, _) if errors => i32::from(error_exitcode),
-        // What was computed is wrong, and what was seen is not all.
-        (0, _) if outside => ExitStatus::NothingCaptured.code(),
+        // What was seen is not all: nobody knows whether the rest is clean.
+        (0, _) if outside || incomplete => ExitStatus::NothingCaptured.code(),
         (code, _) => code,
     };
     let files = judged.iter().map(|one| quoted(&one.file)).collect::<Vec<_>>().join(" ");
@@ -48,7 +49,6 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     if outside {
         say(OUTSIDE);
     }
-    let incomplete = judged.iter().any(|one| one.report.gaps.iter().any(|gap| gap.reason == GapReason::Lost));
     let incomplete = if incomplete { " (events were lost, see above)" } else { "" };
     let until = if failed { "the program failed; until then: " } else { "" };
     say(&format!(
@@ -86,11 +86,19 @@ pub(super) fn without_check(traces: &Traces, end: End) -> i32 {
     if recorded.iter().all(|(_, _, operations, _)| *operations == 0) {
         return say_nothing(log.header(), gaps, end, is_outside_the_layer(gaps, log.tables()));
     }
+    let incomplete = recorded.iter().any(|(_, _, _, gaps)| is_incomplete(gaps));
     recorded.retain(|(_, _, operations, _)| *operations > 0);
     say_end(end);
     let files = recorded.iter().map(|(file, ..)| quoted(file)).collect::<Vec<_>>().join(" ");
-    say(&format!("recorded. Check it: streamsan check {files}"));
-    end.code()
+    let lost = if incomplete { ", but events were lost" } else { "" };
+    say(&format!("recorded{lost}. Check it: streamsan check {files}"));
+    if incomplete && end.code() == 0 { ExitStatus::NothingCaptured.code() } else { end.code() }
+}
+
+/// Whether a part is missing: the disk was full, or the file is damaged. A trace that was not closed holds all that
+/// happened until the program was killed.
+pub(crate) fn is_incomplete(gaps: &[Gap]) -> bool {
+    gaps.iter().any(|gap| matches!(gap.reason, GapReason::Lost | GapReason::Damaged))
 }
 
 /// Operations and gaps of a log that is not checked.
