@@ -73,11 +73,11 @@ impl Recorder {
         let Some(held) = thread.held.take() else { return };
         if let HeldCall::Record { handle, stream, perhaps_allocator: true, guarded } = held.call {
             // A record that neither torch nor a free accounts for orders nothing that the program can rely on.
-            match guarded {
-                Some(Freed { block, .. }) => {
-                    thread.put(held.number, held.site, &EventKind::FreeGuard { block, stream }, &[]);
-                }
-                None => self.guard_late(thread, handle, stream),
+            if let Some(Freed { block, .. }) = guarded {
+                thread.put(held.number, held.site, &EventKind::FreeGuard { block, stream }, &[]);
+            } else {
+                thread.skip(held.number);
+                self.guard_late(thread, handle, stream);
             }
         } else {
             self.write_held(thread, &held, held.site);
@@ -200,8 +200,11 @@ impl Recorder {
 
     /// The host has learned that work has finished: a wait returned, or a query said "finished".
     pub fn host_waited(&self, target: WaitOn, how: HostWaitHow, caller: Library) {
-        let begun = self.thread().begun.take().filter(|&(_, of)| of == target);
+        let mut begun = self.thread().begun.take();
         let mut thread = self.begin();
+        if let Some((number, _)) = begun.take_if(|&mut (_, of)| of != target) {
+            thread.skip(number);
+        }
         let announced = thread.announced.take().is_some_and(|of| same_target(of, target));
         let mut known = self.known();
         let state = match target {
@@ -213,6 +216,9 @@ impl Recorder {
             WaitOn::Event(event) => {
                 if observer == Observer::DeviceAllocator {
                     // It frees its block and orders nothing else. Its events are not in the trace.
+                    if let Some((number, _)) = begun {
+                        thread.skip(number);
+                    }
                     known.events.entry(event).guards.clear();
                     for block in state.guards {
                         if known.blocks.finish_guard(block) {
@@ -224,6 +230,12 @@ impl Recorder {
                 WaitTarget::Event(known.events.id(event))
             }
             WaitOn::Stream(handle, device) => {
+                // Announcing the stream again, which was destroyed meanwhile, takes a greater number.
+                if known.streams.lookup(handle, device, thread.id).is_none()
+                    && let Some((number, _)) = begun.take()
+                {
+                    thread.skip(number);
+                }
                 WaitTarget::Stream(self.stream(&mut thread, &mut known, handle, device))
             }
             WaitOn::Device(device) => WaitTarget::Device(DeviceId(device)),

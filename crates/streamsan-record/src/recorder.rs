@@ -128,7 +128,9 @@ impl Recorder {
     /// Writes what threads hold back.
     fn flush(&self) {
         for thread in lock(&self.threads).values() {
-            self.settle(&mut lock(thread));
+            let mut thread = lock(thread);
+            self.settle(&mut thread);
+            thread.give_up_wait();
         }
     }
 
@@ -136,6 +138,7 @@ impl Recorder {
     pub(crate) fn end_thread(&self) {
         let mut thread = self.thread();
         self.settle(&mut thread);
+        thread.give_up_wait();
         thread.leave_chunk();
     }
 
@@ -178,7 +181,7 @@ impl Recorder {
         let mut thread = self.thread();
         self.settle(&mut thread);
         thread.freed = None;
-        thread.begun = None;
+        thread.give_up_wait();
         thread
     }
 

@@ -2,6 +2,7 @@
 
 mod feed;
 mod file;
+mod follow;
 mod host_memory;
 mod memory;
 mod random;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use streamsan_trace::file::layout::{CHUNK, ChunkKind, FIRST_CHUNK, chunk_length};
-use streamsan_trace::file::record::{RECORD, encode, record_count};
+use streamsan_trace::file::record::{RECORD, encode, record_count, unused};
 use streamsan_trace::{Access, EventId, EventKind, LabelId, OpNumber, SiteId, StreamId, ThreadId};
 
 use crate::WaitOn;
@@ -105,6 +105,7 @@ impl Thread {
     /// Makes room for `records` records. Numbers are taken after this, so that no chunk holds a number that is
     /// smaller than the counter was when it was made.
     pub fn make_room(&mut self, file: &TraceFile, records: usize) -> Result<(), Stopped> {
+        self.give_up_wait();
         let bytes = records * RECORD;
         match &self.chunk {
             Some(chunk) if chunk.has_room_for(bytes) && !file.is_stopped() => Ok(()),
@@ -129,6 +130,23 @@ impl Thread {
         self.last_number = number;
         encode(OpNumber(number), site, kind, accesses, chunk.records(count));
         chunk.commit(count * RECORD);
+    }
+
+    /// Writes that nothing came of a number that was taken and has room: whoever reads along would wait for it.
+    pub fn skip(&mut self, number: u64) {
+        let chunk = self.chunk.as_mut().filter(|chunk| chunk.has_room_for(RECORD));
+        if let Some(chunk) = chunk.filter(|_| number > self.last_number) {
+            self.last_number = number;
+            chunk.records(1)[0] = unused(OpNumber(number));
+            chunk.commit(RECORD);
+        }
+    }
+
+    /// A host wait that was entered did not succeed.
+    pub fn give_up_wait(&mut self) {
+        if let Some((number, _)) = self.begun.take() {
+            self.skip(number);
+        }
     }
 
     /// Takes the next number for an event and writes it, if recording goes on.

@@ -62,8 +62,10 @@ impl TraceFile {
             // An empty file would only puzzle whoever reads it.
             let _ = fs::remove_file(path);
         })?;
-        let start = FileHeader::open(capture, std::process::id(), devices);
+        let start = FileHeader { end: 0, ..FileHeader::open(capture, std::process::id(), devices) };
         header.bytes_mut(0, size_of::<FileHeader>()).copy_from_slice(bytes_of(&start));
+        // Last: readers that wait for the file take the header as whole then.
+        header.atomic_u64(FileHeader::END_OFFSET).store(PAGE as u64, Ordering::Release);
         Ok(Self {
             header,
             end: Mutex::new(End { descriptor, offset: PAGE as u64 }),

@@ -4,15 +4,23 @@
 //! [`write()`] and [`read`] work on whole traces.
 
 pub mod blob;
+mod blobs;
+mod chunks;
+mod cursor;
 mod error;
+mod follow;
+mod known;
 pub mod layout;
 mod merge;
 mod read;
+mod reading;
 pub mod record;
+mod source;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use error::ReadError;
+pub use follow::Follower;
 pub use read::{read, read_bytes};
 pub use write::{write, write_bytes};

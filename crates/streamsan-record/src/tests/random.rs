@@ -30,7 +30,7 @@ fn access(random: &mut Rng) -> RawAccess {
     }
 }
 
-fn call(recorder: &Recorder, random: &mut Rng) {
+pub(super) fn call(recorder: &Recorder, random: &mut Rng) {
     let event = EVENT + random.u64(0..4);
     let stream = [0, 1, 2, SIDE, SIDE + 1, SIDE + 2][random.usize(0..6)];
     let device = random.u32(0..2);

@@ -97,35 +97,27 @@ fn long(bytes: &[u8], index: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
+/// Bytes of the payload of the entry with this header, with the zeros after it.
+pub(super) fn padded(header: &[u8; ENTRY_HEADER]) -> usize {
+    word(header, 2).map_or(0, |length| (length as usize).next_multiple_of(ENTRY_ALIGNMENT))
+}
+
 /// Collects entries into tables and header texts.
 #[derive(Debug)]
 pub(super) struct Collector {
     pub tables: Tables,
     pub header: Header,
-    /// Greatest stream id that a visible stream may have.
-    pub id_limit: u32,
 }
 
 impl Collector {
-    /// Takes all entries of `bytes`. The offset in `bytes` of the first that makes no sense, if one does.
-    pub fn take_all(&mut self, bytes: &[u8]) -> Result<(), usize> {
-        let mut at = 0;
-        while at < bytes.len() {
-            at = self.take(bytes, at).ok_or(at)?;
-        }
-        Ok(())
-    }
-
-    /// Takes the entry at `at` and says where the next one is.
-    fn take(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
-        let header = bytes.get(at..)?.get(..ENTRY_HEADER)?;
+    /// Takes one entry, all of it and nothing else. `None` if it makes no sense.
+    pub fn take(&mut self, entry: &[u8]) -> Option<()> {
+        let (header, rest) = entry.split_at_checked(ENTRY_HEADER)?;
         let (kind, id, length) = (word(header, 0)?, word(header, 1)?, word(header, 2)? as usize);
         if word(header, 3)? != 0 {
             return None;
         }
-        let start = at + ENTRY_HEADER;
-        let payload = bytes.get(start..)?.get(..length)?;
-        let end = start + length.next_multiple_of(ENTRY_ALIGNMENT);
+        let payload = rest.get(..length)?;
         let tables = &mut self.tables;
         match kind {
             STRING => {
@@ -161,7 +153,7 @@ impl Collector {
             }
             _ => return None,
         }
-        (end <= bytes.len()).then_some(end)
+        Some(())
     }
 
     fn frame(&self, payload: &[u8]) -> Option<Frame> {
@@ -205,8 +197,7 @@ impl Collector {
             expression: StringId(word(payload, 2)?),
         };
         let known = visible.frame.index() < self.tables.frames.len()
-            && visible.expression.index() < self.tables.strings.len()
-            && visible.stream.0 <= self.id_limit;
+            && visible.expression.index() < self.tables.strings.len();
         known.then_some(visible)
     }
 }

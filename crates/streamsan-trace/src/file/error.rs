@@ -41,6 +41,15 @@ pub enum ReadError {
         /// Its value.
         value: u32,
     },
+    /// Something after the header makes no sense: told by readers that follow a file, which is otherwise a gap.
+    Damaged {
+        /// Where, in bytes.
+        offset: u64,
+        /// What, as a fragment.
+        what: &'static str,
+    },
+    /// Another file is at the path, or the file was written anew.
+    Replaced,
 }
 
 impl fmt::Display for ReadError {
@@ -74,6 +83,9 @@ impl fmt::Display for ReadError {
             Self::HeaderDamaged { offset, field, value } => {
                 write!(formatter, "the header is damaged at byte {offset}: {field} is {value}")
             }
+            Self::Damaged { offset, what } => write!(formatter, "it is damaged at byte {offset}: {what}"),
+            Self::Replaced => formatter
+                .write_str("another trace took its place while it was read; give each run a path of its own"),
         }
     }
 }

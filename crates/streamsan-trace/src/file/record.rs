@@ -57,7 +57,12 @@ mod tag {
     pub const ACCESS: u8 = 64;
     /// Where the allocation before lies.
     pub const PLACE: u8 = 65;
+    /// A number without an event.
+    pub const UNUSED: u8 = 66;
 }
+
+/// The tag of a number that was taken for an event which then did not happen.
+pub(super) const UNUSED: u8 = tag::UNUSED;
 
 const BLOCKING: u8 = 1;
 const LEGACY_DEFAULT: u8 = 2;
@@ -175,12 +180,17 @@ pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Acce
     }
 }
 
+/// The record that says that no event has this number, so that nobody who reads along waits for it.
+pub fn unused(number: OpNumber) -> Record {
+    Record { first: number.0, tag: tag::UNUSED, ..Record::default() }
+}
+
 /// How many records follow an event's own, or `None` if the record is not an event's.
 pub(super) const fn followers(record: &Record) -> Option<usize> {
     match record.tag {
         tag::OP | tag::HOST_ACCESS => Some(record.words[3] as usize),
         tag::ALLOC => Some(1),
-        tag::STREAM_CREATE..=tag::RANGE_END => Some(0),
+        tag::STREAM_CREATE..=tag::RANGE_END | tag::UNUSED => Some(0),
         _ => None,
     }
 }
