@@ -6,8 +6,28 @@
 //! - [`plan`](plan()): how many slots of which size a pipeline gets, from a memory budget and measured rates, and
 //!   how long it takes at best.
 
+mod backend;
+mod buffer;
+mod cpu;
+mod device;
+mod error;
 mod graph;
+mod host;
+mod journal;
+mod operation;
+mod order;
+mod pipeline;
 mod plan;
+mod pool;
+mod stream;
 
+pub use buffer::Buffer;
+pub use cpu::CpuOptions;
+pub use device::Device;
+pub use error::Error;
 pub use graph::{GraphError, StreamGraph};
+pub use host::{HostBuffer, HostRead, HostWrite};
+pub use operation::{Operation, Read, Running, Write};
+pub use pipeline::{Cancel, ItemError, Pipeline, PipelineError, PipelineOptions, Statistics};
 pub use plan::{Bound, Budget, Machine, Plan, PlanError, Work, ideal_seconds, plan};
+pub use stream::{Event, Stream};

@@ -1,0 +1,120 @@
+//! Buffers in device memory.
+
+use crate::backend::{Address, Space, StreamIndex};
+use crate::device::Device;
+use crate::error::Error;
+use crate::journal::Touch;
+use crate::order::Uses;
+use bytemuck::Pod;
+use std::marker::PhantomData;
+use std::panic::Location;
+use streamsan_trace::{AccessMode, BlockId};
+
+/// `length` elements in device memory, owned by a stream.
+///
+/// It knows its last writer and every stream that still reads it. An operation on it waits for those it has to
+/// come after; a shared borrow allows reading, a unique one writing, so that two operations that could clash
+/// cannot be given the same buffer at once. Dropping it makes its owner stream, not the host, wait for every use.
+#[derive(Debug)]
+pub struct Buffer<T> {
+    pub(crate) memory: Memory,
+    length: usize,
+    element: PhantomData<T>,
+}
+
+/// A block and who uses it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) device: Device,
+    pub(crate) space: Space,
+    pub(crate) owner: StreamIndex,
+    pub(crate) address: Address,
+    pub(crate) bytes: usize,
+    pub(crate) block: Option<BlockId>,
+    /// Guarded by the device's lock, which every operation holds.
+    pub(crate) uses: std::sync::Mutex<Uses>,
+}
+
+impl Memory {
+    pub(crate) fn new(
+        device: Device,
+        space: Space,
+        owner: StreamIndex,
+        bytes: usize,
+        place: &Location<'_>,
+    ) -> Result<Self, Error> {
+        let shared = &device.shared;
+        let mut state = shared.state();
+        let address = shared.allocate(&mut state, space, owner, bytes)?;
+        let journal = state.journal.as_mut();
+        let block = journal.map(|journal| journal.allocate(space, owner, address, bytes, place));
+        drop(state);
+        Ok(Self { device, space, owner, address, bytes, block, uses: std::sync::Mutex::default() })
+    }
+
+    /// What the journal says of an access to all of it.
+    pub(crate) fn touch(&self, mode: AccessMode) -> Touch {
+        Touch { block: self.block.unwrap_or(BlockId(0)), mode, bytes: self.bytes }
+    }
+}
+
+impl<T: Pod> Buffer<T> {
+    pub(crate) fn new(
+        device: Device,
+        length: usize,
+        owner: StreamIndex,
+        place: &Location<'_>,
+    ) -> Result<Self, Error> {
+        let bytes = bytes_of::<T>(length, "device memory")?;
+        let memory = Memory::new(device, Space::Device, owner, bytes, place)?;
+        Ok(Self { memory, length, element: PhantomData })
+    }
+
+    /// How many elements it has.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+/// Bytes of some elements.
+pub(crate) fn bytes_of<T>(length: usize, space: &'static str) -> Result<usize, Error> {
+    length.checked_mul(size_of::<T>()).ok_or(Error::OutOfMemory {
+        space,
+        wanted: usize::MAX,
+        used: 0,
+        limit: 0,
+    })
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let uses = std::mem::take(&mut *crate::cpu::held(&self.uses));
+        let shared = &self.device.shared;
+        let mut state = shared.state();
+        match self.space {
+            Space::Device => {
+                let place = Location::caller();
+                // If the wait cannot be enqueued, the memory is not given to anyone.
+                if shared
+                    .stream_waits(&mut state, self.owner, uses.before_write().cloned().collect(), place)
+                    .is_err()
+                {
+                    return;
+                }
+                if let (Some(journal), Some(block)) = (&mut state.journal, self.block) {
+                    journal.free(block);
+                }
+                state.pool.put(self.space, self.owner, self.address, self.bytes);
+            }
+            Space::Host => {
+                let (block, address, bytes) = (self.block, self.address, self.bytes);
+                state.pool.pending.push(crate::pool::Pending { block, address, bytes, uses });
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Host memory that stands for device and page-locked memory, with a limit for each.
+
+use crate::backend::{Address, Space};
+use crate::error::Error;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Alignment of CUDA's allocations.
+const ALIGNMENT: usize = 256;
+
+#[derive(Debug)]
+struct Pool {
+    name: &'static str,
+    limit: usize,
+    used: AtomicUsize,
+}
+
+/// Both spaces.
+#[derive(Debug)]
+pub(super) struct Memory {
+    device: Pool,
+    host: Pool,
+}
+
+impl Memory {
+    /// Limits in bytes; 0: none.
+    pub(super) fn new(device: usize, host: usize) -> Self {
+        let pool = |name, limit| Pool { name, limit, used: AtomicUsize::new(0) };
+        Self { device: pool("device memory", device), host: pool("page-locked host memory", host) }
+    }
+
+    fn pool(&self, space: Space) -> &Pool {
+        match space {
+            Space::Device => &self.device,
+            Space::Host => &self.host,
+        }
+    }
+
+    pub(super) fn allocate(&self, space: Space, bytes: usize) -> Result<Address, Error> {
+        let pool = self.pool(space);
+        let refused = |used| Error::OutOfMemory { space: pool.name, wanted: bytes, used, limit: pool.limit };
+        let grown =
+            |used: usize| used.checked_add(bytes).filter(|&total| pool.limit == 0 || total <= pool.limit);
+        pool.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(refused)?;
+        let layout = layout(bytes).ok_or_else(|| refused(pool.used.load(Ordering::Relaxed)))?;
+        // SAFETY: the layout has a size greater than 0.
+        let pointer = unsafe { alloc_zeroed(layout) };
+        if pointer.is_null() {
+            let used = pool.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(refused(used));
+        }
+        Ok(Address(pointer.expose_provenance()))
+    }
+
+    /// # Safety
+    ///
+    /// The range came from [`Memory::allocate`] with this space and size, and nobody uses it.
+    pub(super) unsafe fn free(&self, space: Space, address: Address, bytes: usize) {
+        self.pool(space).used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(layout) = layout(bytes) {
+            // SAFETY: allocated with the same layout, as the caller says.
+            unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address.0), layout) };
+        }
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()
+}

@@ -1,0 +1,65 @@
+//! Errors of the runtime.
+
+use std::fmt;
+
+/// What went wrong, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No memory was left.
+    OutOfMemory {
+        /// `device memory` or `page-locked host memory`.
+        space: &'static str,
+        /// Bytes that were asked for.
+        wanted: usize,
+        /// Bytes that are in use.
+        used: usize,
+        /// Bytes that may be used; 0 if that is not known.
+        limit: usize,
+    },
+    /// An operation failed; its stream does nothing any more.
+    Operation {
+        /// The stream's name.
+        stream: String,
+        /// The operation's name.
+        operation: String,
+        /// What it said.
+        message: String,
+    },
+    /// Two lengths that must be equal are not.
+    Length {
+        /// Elements of the source.
+        from: usize,
+        /// Elements of the target.
+        to: usize,
+    },
+    /// Things of two devices were used together.
+    OtherDevice,
+    /// The back end cannot do this.
+    Unsupported {
+        /// What.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfMemory { space, wanted, used, limit } => write!(
+                formatter,
+                "out of {space}: {wanted} bytes wanted, {used} of {limit} in use: use fewer or smaller buffers, or raise the limit"
+            ),
+            Self::Operation { stream, operation, message } => {
+                write!(formatter, "operation `{operation}` in stream `{stream}` failed: {message}")
+            }
+            Self::Length { from, to } => {
+                write!(formatter, "lengths differ: {from} elements cannot be copied to {to}")
+            }
+            Self::OtherDevice => formatter.write_str(
+                "a buffer or stream of another device: all parts of an operation must be of one device",
+            ),
+            Self::Unsupported { what } => write!(formatter, "this back end cannot {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

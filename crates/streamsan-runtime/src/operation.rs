@@ -1,0 +1,176 @@
+//! Operations with declared accesses.
+
+use crate::buffer::{Buffer, Memory};
+use crate::error::Error;
+use crate::journal::Touch;
+use crate::stream::Stream;
+use bytemuck::Pod;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use streamsan_trace::{AccessMode, OpKind};
+
+/// Operations are told apart, so that a token of one is refused by another.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// An operation that is being put together. It borrows its buffers until it has been submitted: a buffer that it
+/// changes cannot be given to it twice.
+///
+/// ```compile_fail,E0502
+/// # use streamsan_runtime::{CpuOptions, Device};
+/// # let device = Device::cpu(&CpuOptions::default());
+/// # let stream = device.stream("s").unwrap();
+/// let mut buffer = device.buffer::<u8>(1, &stream).unwrap();
+/// let mut operation = stream.operation("both");
+/// let read = operation.read(&buffer);
+/// let changed = operation.update(&mut buffer);
+/// operation.run(move |memory| memory.slice_mut(changed)[0] = memory.slice(read)[0]).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Operation<'a> {
+    stream: &'a Stream,
+    label: &'a str,
+    id: u64,
+    uses: Vec<(&'a Memory, AccessMode)>,
+}
+
+/// A buffer that an operation reads. It gives elements only while the operation runs.
+#[derive(Debug)]
+pub struct Read<T> {
+    range: Range,
+    element: PhantomData<T>,
+}
+
+/// A buffer that an operation changes.
+#[derive(Debug)]
+pub struct Write<T> {
+    range: Range,
+    element: PhantomData<T>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    /// The operation that the token was made for.
+    operation: u64,
+    address: usize,
+    length: usize,
+}
+
+impl<T> Clone for Read<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Read<T> {}
+
+/// The memory of an operation while it runs.
+#[derive(Debug)]
+pub struct Running {
+    operation: u64,
+}
+
+impl Running {
+    /// The elements of a buffer that the operation reads.
+    ///
+    /// # Panics
+    ///
+    /// If the token was made for another operation.
+    pub fn slice<T: Pod>(&self, buffer: Read<T>) -> &[T] {
+        self.check(buffer.range);
+        let pointer = std::ptr::with_exposed_provenance(buffer.range.address);
+        // SAFETY: the stream has waited for the last writer, later writers wait for this operation, and the block
+        // lives until then. `Running` exists only while the operation runs.
+        unsafe { std::slice::from_raw_parts(pointer, buffer.range.length) }
+    }
+
+    /// The elements of a buffer that the operation changes. A token gives them once.
+    ///
+    /// # Panics
+    ///
+    /// If the token was made for another operation.
+    #[expect(clippy::mut_from_ref, clippy::needless_pass_by_value, reason = "the token is the unique borrow")]
+    pub fn slice_mut<T: Pod>(&self, buffer: Write<T>) -> &mut [T] {
+        self.check(buffer.range);
+        let pointer = std::ptr::with_exposed_provenance_mut(buffer.range.address);
+        // SAFETY: as in `slice`; nobody else has the buffer, since the operation borrowed it uniquely, and the token
+        // is used up, so no second slice can be made.
+        unsafe { std::slice::from_raw_parts_mut(pointer, buffer.range.length) }
+    }
+
+    fn check(&self, range: Range) {
+        assert_eq!(range.operation, self.operation, "a buffer that was declared for another operation");
+    }
+}
+
+impl<'a> Operation<'a> {
+    pub(crate) fn new(stream: &'a Stream, label: &'a str) -> Self {
+        Self { stream, label, id: NEXT.fetch_add(1, Ordering::Relaxed), uses: Vec::new() }
+    }
+
+    /// The operation reads this buffer.
+    pub fn read<T: Pod>(&mut self, buffer: &'a Buffer<T>) -> Read<T> {
+        self.uses.push((&buffer.memory, AccessMode::Read));
+        Read { range: self.range(buffer), element: PhantomData }
+    }
+
+    /// The operation overwrites this buffer.
+    pub fn write<T: Pod>(&mut self, buffer: &'a mut Buffer<T>) -> Write<T> {
+        self.change(buffer, AccessMode::Write)
+    }
+
+    /// The operation reads and changes this buffer.
+    pub fn update<T: Pod>(&mut self, buffer: &'a mut Buffer<T>) -> Write<T> {
+        self.change(buffer, AccessMode::Update)
+    }
+
+    fn change<T: Pod>(&mut self, buffer: &'a mut Buffer<T>, mode: AccessMode) -> Write<T> {
+        let range = self.range(buffer);
+        self.uses.push((&buffer.memory, mode));
+        Write { range, element: PhantomData }
+    }
+
+    /// Submits the operation. It waits for whatever it has to come after and runs later, in stream order; if it
+    /// panics, its stream does nothing any more and says so when it is synchronized.
+    ///
+    /// # Errors
+    ///
+    /// If a buffer is of another device, or the back end runs no functions of the host.
+    #[track_caller]
+    pub fn run(self, work: impl FnOnce(&Running) + Send + 'static) -> Result<(), Error> {
+        let place = Location::caller();
+        let shared = &self.stream.device().shared;
+        if self.uses.iter().any(|(memory, _)| !Arc::ptr_eq(&memory.device.shared, shared)) {
+            return Err(Error::OtherDevice);
+        }
+        let (mut state, index) = (shared.state(), self.stream.index());
+        let mut before = Vec::new();
+        for (memory, mode) in &self.uses {
+            let uses = crate::cpu::held(&memory.uses);
+            if mode.writes() {
+                before.extend(uses.before_write().cloned());
+            } else {
+                before.extend(uses.before_read().cloned());
+            }
+        }
+        shared.stream_waits(&mut state, index, before, place)?;
+        let running = Running { operation: self.id };
+        let number = shared.backend.run(index, self.label, Box::new(move || work(&running)))?;
+        let touches: Vec<Touch> = self.uses.iter().map(|(memory, mode)| memory.touch(*mode)).collect();
+        let point = state.submitted(index, number, self.label, OpKind::Kernel, &touches, place);
+        for (memory, mode) in self.uses {
+            let mut uses = crate::cpu::held(&memory.uses);
+            if mode.writes() {
+                uses.written_by(point.clone());
+            } else {
+                uses.read_by(point.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn range<T: Pod>(&self, buffer: &Buffer<T>) -> Range {
+        Range { operation: self.id, address: buffer.memory.address.0, length: buffer.len() }
+    }
+}

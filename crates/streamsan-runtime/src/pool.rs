@@ -1,0 +1,46 @@
+//! Memory that was given back and can be used again.
+//!
+//! Device memory goes back to the stream that owned it: that stream has been made to wait for every use, so its
+//! next buffer may have the same bytes at once. Host memory goes back when its copies have finished.
+
+use crate::backend::{Address, Space, StreamIndex};
+use crate::order::Uses;
+use std::collections::BTreeMap;
+use streamsan_trace::BlockId;
+
+/// Host memory that was dropped while copies still used it.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) block: Option<BlockId>,
+    pub(crate) address: Address,
+    pub(crate) bytes: usize,
+    pub(crate) uses: Uses,
+}
+
+/// Free memory by space, owner stream and size.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    free: BTreeMap<(Space, StreamIndex, usize), Vec<Address>>,
+    pub(crate) pending: Vec<Pending>,
+}
+
+impl Pool {
+    /// Memory of exactly this size; pipelines ask for the same sizes over and over.
+    pub(crate) fn take(&mut self, space: Space, owner: StreamIndex, bytes: usize) -> Option<Address> {
+        self.free.get_mut(&(space, owner, bytes))?.pop()
+    }
+
+    pub(crate) fn put(&mut self, space: Space, owner: StreamIndex, address: Address, bytes: usize) {
+        self.free.entry((space, owner, bytes)).or_default().push(address);
+    }
+
+    pub(crate) fn take_all(&mut self, space: Space) -> Vec<(Address, usize)> {
+        let (wanted, rest) = std::mem::take(&mut self.free).into_iter().partition(|(key, _)| key.0 == space);
+        self.free = rest;
+        let blocks: BTreeMap<(Space, StreamIndex, usize), Vec<Address>> = wanted;
+        blocks
+            .into_iter()
+            .flat_map(|((_, _, bytes), addresses)| addresses.into_iter().map(move |address| (address, bytes)))
+            .collect()
+    }
+}
