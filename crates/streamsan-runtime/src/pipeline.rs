@@ -196,8 +196,9 @@ impl<T: Pod> Pipeline<T> {
                 statistics.cancelled = true;
                 break;
             }
-            if under_way.len() == self.slots.len() {
-                let oldest = under_way.pop_front().expect("there are slots");
+            if under_way.len() == self.slots.len()
+                && let Some(oldest) = under_way.pop_front()
+            {
                 self.hand_out(oldest, &mut sink, &mut statistics);
             }
             let slot = (item % self.slots.len() as u64) as usize;
@@ -234,7 +235,6 @@ impl<T: Pod> Pipeline<T> {
             message: format!("it has {} elements, a slot {room}: make the slots larger", values.len()),
         })?;
         target.copy_from_slice(values);
-        drop(staged);
         self.upload.upload(&slot.staged, &mut slot.buffer).map_err(failed("upload"))?;
         function(&self.compute, &mut slot.buffer).map_err(failed("function"))?;
         self.download.download(&slot.buffer, &mut slot.result).map_err(failed("download"))
