@@ -206,6 +206,9 @@ fn expect_id(id: u32, next: usize) -> Option<()> {
     (id as usize == next).then_some(())
 }
 
+/// More than tensors have (64 in torch): whoever compares shapes does it dimension by dimension.
+const MOST_DIMENSIONS: usize = 128;
+
 fn shape(payload: &[u8]) -> Option<Shape> {
     if payload.len() % 16 != 8 {
         return None;
@@ -216,5 +219,9 @@ fn shape(payload: &[u8]) -> Option<Shape> {
             (size >= 2 && stride > 0).then_some(ShapeDimension { size, stride })
         })
         .collect::<Option<Vec<_>>>()?;
-    Some(Shape { run: long(payload, 0)?, dimensions })
+    let run = long(payload, 0)?;
+    let whole = dimensions.iter().try_fold(run, |length, dimension| {
+        length.checked_add(dimension.stride.checked_mul(dimension.size - 1)?)
+    });
+    (dimensions.len() <= MOST_DIMENSIONS && whole.is_some()).then_some(Shape { run, dimensions })
 }

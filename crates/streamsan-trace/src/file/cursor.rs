@@ -11,6 +11,9 @@ use super::source::Source;
 /// How many records a thread's window holds: 64 KiB.
 const WINDOW: u64 = 2048;
 
+/// Greatest event number: no run makes so many calls, and whoever counts on has room above it.
+const MOST_NUMBER: u64 = 1 << 63;
+
 /// Reads the records of one thread in order. More chunks and more records may come while it does.
 #[derive(Debug)]
 pub(super) struct Cursor {
@@ -108,7 +111,7 @@ impl Cursor {
         };
         let damage = |what| Peek::Damage(Damage::new(self.at, what));
         let Some(more) = followers(&record) else { return damage("a record of unknown kind") };
-        if record.first <= self.bound() {
+        if record.first <= self.bound() || record.first > MOST_NUMBER {
             return damage("an event number out of order");
         }
         if more as u64 >= left && !complete && self.spans.len() == 1 {
