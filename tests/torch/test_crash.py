@@ -117,7 +117,11 @@ def kill_at_random(folder, seed):
     script, trace = folder / "train.py", folder / "run.sstrace"
     script.write_text(TRAINING)
     started = subprocess.Popen(
-        command(trace, script, page.path), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(trace, script, page.path),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     page.wait(0)
     if seed % 5:
@@ -155,7 +159,9 @@ def test_a_kill_at_a_random_point_loses_no_finished_operator(tmp_path):
         folder.mkdir()
         results.append(kill_at_random(folder, first + turn))
     finished, found = (sum(column) for column in zip(*results, strict=True))
-    print(f"{kills} kills: {finished} operators of the program were finished, {found} operators were read back")
+    print(
+        f"{kills} kills: {finished} operators of the program were finished, {found} operators were read back"
+    )
     assert finished > 0 or kills < 2
 
 
@@ -221,7 +227,9 @@ def is_incomplete(done, trace):
 
 
 def test_a_file_that_may_not_grow(tmp_path):
-    done = run(tmp_path, LONG.replace("LIMIT", "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))"))
+    done = run(
+        tmp_path, LONG.replace("LIMIT", "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))")
+    )
     is_incomplete(done, tmp_path / "run.sstrace")
 
 
@@ -233,7 +241,7 @@ with torch.cuda.stream(side):
     y.add_(1)
 """
     done = run(tmp_path, LONG.replace("LIMIT", limit))
-    assert done.returncode == 66 and "SS103" in done.stderr and "events were lost" in done.stderr, done.stderr
+    assert done.returncode == 66 and "SS101" in done.stderr and "events were lost" in done.stderr, done.stderr
 
 
 @contextlib.contextmanager
