@@ -7,6 +7,7 @@
 pub(crate) mod blocks;
 pub(crate) mod lanes;
 pub(crate) mod loops;
+pub(crate) mod operations;
 mod routes;
 pub(crate) mod slice;
 pub(crate) mod streams;

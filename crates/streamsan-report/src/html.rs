@@ -5,6 +5,7 @@
 
 mod code;
 mod finding;
+mod fix;
 mod guide;
 mod memory;
 mod page;

@@ -185,7 +185,8 @@ impl Timeline {
     }
 }
 
-fn kind(what: &EventKind) -> Option<ItemKind> {
+/// What an event is on a timeline; `None` if it is not drawn.
+pub(crate) fn kind(what: &EventKind) -> Option<ItemKind> {
     Some(match what {
         EventKind::Op { kind, .. } if is_copy(*kind) => ItemKind::Copy,
         EventKind::Op { .. } => ItemKind::Kernel,

@@ -173,31 +173,27 @@ fn source_line(text: &str, spans: &[(usize, usize)]) -> String {
     html
 }
 
-/// The code of a fix between the lines where it goes.
+/// The code of a fix between the lines where it goes, without the indent that they share.
 pub(super) fn insertion(location: &Location<'_>, code: &str, files: &mut Files<'_>) -> Option<String> {
     let lines = files.lines(location.path)?;
     let number = location.frame.line as usize;
     let after = lines.get(number.checked_sub(1)?)?;
-    let indent: String =
-        after.chars().take_while(|character| character.is_whitespace()).take(COLUMNS).collect();
+    let before = number.checked_sub(2).and_then(|index| lines.get(index));
+    let indent: String = after.chars().take_while(|character| character.is_whitespace()).collect();
+    let shared = before.filter(|before| !before.trim().is_empty()).map_or(indent.len(), |before| {
+        before.bytes().zip(indent.bytes()).take_while(|(one, other)| one == other).count()
+    });
+    // What both begin with is white space, so it ends at a character.
+    let shared = if indent.is_char_boundary(shared) { shared } else { 0 };
+    let rest = |line: &'_ str| source_line(line.get(shared..).unwrap_or(""), &[]);
     let mut html = String::from("<pre class=\"change\" tabindex=\"0\">");
-    if let Some(before) = number.checked_sub(2).and_then(|index| lines.get(index)) {
-        let _ = write!(
-            html,
-            "<span class=\"line\" data-n=\"{}\">{}\n</span>",
-            number - 1,
-            source_line(before, &[])
-        );
+    if let Some(before) = before {
+        let _ = write!(html, "<span class=\"line\" data-n=\"{}\">{}\n</span>", number - 1, rest(before));
     }
     for line in code.lines() {
-        let _ = write!(
-            html,
-            "<span class=\"line new\" data-n=\"+\">{}{}\n</span>",
-            escape(&indent),
-            escape(line)
-        );
+        let (indent, line) = (escape(&indent[shared..]), escape(line));
+        let _ = write!(html, "<span class=\"line new\" data-n=\"+\">{indent}{line}\n</span>");
     }
-    let _ =
-        write!(html, "<span class=\"line\" data-n=\"{number}\">{}\n</span></pre>", source_line(after, &[]));
+    let _ = write!(html, "<span class=\"line\" data-n=\"{number}\">{}\n</span></pre>", rest(after));
     Some(html)
 }

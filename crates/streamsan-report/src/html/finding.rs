@@ -1,17 +1,17 @@
 //! One finding: what is wrong, where, why, and what to do.
 
-use super::code::{Files, insertion, listings};
+use super::code::{Files, listings};
+use super::fix;
 use super::places::{Spot, between, spots};
 use super::words::rich;
 use crate::Checked;
-use crate::advice::{Advice, gone_with};
 use crate::graph::lanes::Lanes;
 use crate::graph::slice::Slice;
 use crate::headline::headline;
 use crate::names::Names;
 use crate::notes::notes;
 use crate::numbers::{counted, grouped};
-use crate::places::{Location, user_stack};
+use crate::places::user_stack;
 use crate::svg::escape::escape;
 use crate::svg::lanes::Drawing;
 use std::collections::BTreeSet;
@@ -49,10 +49,11 @@ pub(super) fn full(
     let mut html = String::new();
     let _ = write!(
         html,
-        "<details class=\"finding\" id=\"{id}\"{}{}><summary>{}</summary><div class=\"body\">",
+        "<details class=\"finding\" id=\"{id}\"{}{}><summary>{}</summary><div class=\"body{}\">",
         attributes(finding, &places, names, facets),
         if open { " open" } else { "" },
-        summary(id, finding, &places, names)
+        summary(id, finding, &places, names),
+        if files_of(&places) < 2 { " one-file" } else { "" }
     );
     let mut statements = notes(finding, log, names);
     if finding.first.is_some() && !statements.is_empty() {
@@ -63,16 +64,16 @@ pub(super) fn full(
         let operations = context.checked.report.coverage.operations;
         let drawing = Drawing { slice, finding, lanes: context.lanes, log, names, operations };
         if let Some(svg) = drawing.inline() {
+            let legend = if open { format!("{}; ", drawing.legend()) } else { String::new() };
             let _ = write!(
                 html,
-                "<figure class=\"lanes\"><div class=\"scroll\" tabindex=\"0\">{svg}</div><figcaption>{}; {}. <a class=\"script\" href=\"#timeline\" data-show=\"{id}\">Show in the timeline</a></figcaption></figure>",
-                escape(drawing.legend()),
+                "<figure class=\"lanes\"><div class=\"scroll\" tabindex=\"0\">{svg}</div><figcaption>{legend}{}. <a class=\"script\" href=\"#timeline\" data-show=\"{id}\">Show in the timeline</a></figcaption></figure>",
                 escape(&drawing.caption())
             );
         }
     }
     html.push_str("<div class=\"pair\">");
-    html.push_str(&fix(id, finding, context, files));
+    html.push_str(&fix::section(id, finding, context, files));
     if !statements.is_empty() {
         html.push_str("<section><h4>What else is known</h4><ul class=\"notes\">");
         for statement in statements {
@@ -92,6 +93,11 @@ pub(super) fn full(
         rule.code()
     );
     html
+}
+
+/// In how many files the places are.
+fn files_of(places: &[Spot<'_>]) -> usize {
+    places.iter().map(|spot| spot.location.as_ref().map(|place| place.path)).collect::<BTreeSet<_>>().len()
 }
 
 /// A finding in one line, where the page is full.
@@ -141,54 +147,6 @@ fn attributes(finding: &Finding, places: &[Spot<'_>], names: &Names<'_>, facets:
     facets.files.extend(files);
     facets.streams.extend(streams);
     text
-}
-
-fn fix(id: &str, finding: &Finding, context: &Context<'_>, files: &mut Files<'_>) -> String {
-    let (log, report) = (context.checked.log, context.checked.report);
-    let mut html = String::from("<section class=\"fix\"><h4>What to do</h4>");
-    if let Some(gone) = gone_with(finding, report, log) {
-        let _ = write!(html, "<p>Nothing here: {}.</p></section>", rich(&gone));
-        return html;
-    }
-    let Some(fix) = &finding.fix else {
-        html.push_str(
-            "<p>No single change was found that removes it; the rule's page has the pattern.</p></section>",
-        );
-        return html;
-    };
-    let advice = Advice::new(finding, fix, log, context.names);
-    let line = advice.line();
-    match &advice.code {
-        Some(code) => {
-            let words = line.strip_suffix(code.as_str()).unwrap_or(&line).trim_end_matches([' ', ':', '\n']);
-            let _ = write!(html, "<p>{}:</p>", rich(&capitalized(words)));
-            let change = advice.place.as_ref().and_then(|place: &Location<'_>| insertion(place, code, files));
-            let change = change.unwrap_or_else(|| format!("<pre class=\"change\" tabindex=\"0\"><span class=\"line new\" data-n=\"+\">{}\n</span></pre>", escape(code)));
-            let _ = write!(
-                html,
-                "<div class=\"copied\">{change}<button class=\"copy script\" type=\"button\" data-copy=\"{}\" aria-label=\"copy the fix of {id}\">Copy</button></div>",
-                escape(code)
-            );
-        }
-        None => {
-            let _ = write!(html, "<p>{}</p>", rich(&capitalized(&line)));
-        }
-    }
-    let class = if advice.verified { "checked" } else { "unchecked" };
-    let _ = write!(html, "<p class=\"{class}\">{}</p>", rich(&capitalized(&advice.standing())));
-    for alternative in &advice.alternatives {
-        let _ = write!(html, "<p class=\"soft\">{}</p>", rich(alternative));
-    }
-    html.push_str("</section>");
-    html
-}
-
-fn capitalized(text: &str) -> String {
-    let mut characters = text.chars();
-    match characters.next() {
-        Some(first) => first.to_uppercase().chain(characters).collect(),
-        None => String::new(),
-    }
 }
 
 fn stacks(places: &[Spot<'_>], context: &Context<'_>) -> String {

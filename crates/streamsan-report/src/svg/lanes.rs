@@ -100,6 +100,16 @@ impl Drawing<'_> {
         )
     }
 
+    /// The lanes from top to bottom with their names.
+    pub(crate) fn lane_names(&self) -> Vec<(usize, String)> {
+        self.rows().into_iter().map(|lane| (lane, lane_name(self.lanes, lane, self.names))).collect()
+    }
+
+    /// Whether a node is one of the two operations.
+    pub(crate) fn is_access(&self, node: &Node) -> bool {
+        matches!(node.role, Role::First | Role::Second)
+    }
+
     fn sentence(&self) -> String {
         let mut text = headline(self.finding, self.names);
         if let (Some((first, second)), Some(mark)) = (self.slice.missing, second_mark(self.finding)) {
@@ -176,8 +186,8 @@ impl Drawing<'_> {
             let gap = if hidden > 0 { width(&format!("… {} more", grouped(hidden))) + 16.0 } else { 0.0 };
             let mut left = (last_left + 26.0).max(lane_right[row] + 20.0 + gap);
             let sources =
-                self.slice.edges.iter().filter(|(_, to)| *to == index).map(|(from, _)| (*from, 30.0));
-            let missing = self.slice.missing.filter(|(_, to)| *to == index).map(|(from, _)| (from, 92.0));
+                self.slice.edges.iter().filter(|(_, to)| *to == index).map(|(from, _)| (*from, 46.0));
+            let missing = self.slice.missing.filter(|(_, to)| *to == index).map(|(from, _)| (from, 40.0));
             for (from, distance) in sources.chain(missing) {
                 if let Some(source) = placed.get(from) {
                     // The port of this node lies half the spare width to the right of `left`.
@@ -207,16 +217,28 @@ impl Drawing<'_> {
         }
     }
 
+    /// Through the space between the lanes, so that it crosses no other node of the two.
     fn draw_missing(&self, placed: &[Placed], y: &impl Fn(usize) -> f64, body: &mut String) {
         let Some((from, to)) = self.slice.missing else { return };
         let (source, target) = (&placed[from], &placed[to]);
-        let (start, end) = ((source.ports().1 + 2.0, y(source.row)), (target.ports().0 - 2.0, y(target.row)));
-        curve(start, end, "missing", body);
+        if source.row == target.row {
+            let ((start, y), end) = ((source.ports().1 + 2.0, y(source.row)), target.ports().0 - 2.0);
+            curve((start, y), (end, y), "missing", body);
+            return;
+        }
+        let down = if target.row > source.row { 1.0 } else { -1.0 };
+        let (start, end) = (source.ports().1 - 14.0, target.ports().0 + 14.0);
+        let edge = |row: usize, side: f64| y(row) + side * (BOX / 2.0 + 2.0);
+        let (top, tip) = (edge(source.row, down), edge(target.row, -down));
+        let (last, middle) = (tip - down * 8.0, f64::midpoint(top, tip));
         let _ = write!(
             body,
-            "<text class=\"missing-text halo\" text-anchor=\"middle\" x=\"{:.0}\" y=\"{:.0}\">missing</text>",
-            f64::midpoint(start.0, end.0),
-            f64::midpoint(start.1, end.1) + 4.0
+            "<path class=\"missing\" d=\"M{start:.0} {top:.0}C{start:.0} {bend:.0} {end:.0} {back:.0} {end:.0} {last:.0}\"/><path class=\"missing-head\" d=\"M{end:.0} {tip:.0}l-6 {head}h12z\"/><text class=\"missing-text halo\" text-anchor=\"middle\" x=\"{:.0}\" y=\"{:.0}\">missing</text>",
+            f64::midpoint(start, end),
+            middle + 4.0,
+            bend = middle + down * 10.0,
+            back = middle - down * 10.0,
+            head = -down * 10.0,
         );
     }
 
@@ -245,7 +267,7 @@ impl Drawing<'_> {
                 _ => "hollow",
             };
             let filled = class != "hollow";
-            let access = if matches!(node.role, Role::First | Role::Second) { " access" } else { "" };
+            let access = if self.is_access(node) { " access" } else { "" };
             let _ = write!(
                 body,
                 "<rect class=\"{class}{access}\" x=\"{:.0}\" y=\"{:.0}\" width=\"{wide:.0}\" height=\"{BOX}\" rx=\"4\"/><text class=\"{}\" text-anchor=\"middle\" x=\"{middle:.0}\" y=\"{:.0}\">{}</text>",
@@ -279,7 +301,7 @@ impl Drawing<'_> {
     }
 
     /// What stands in or above a node.
-    fn text(&self, node: &Node) -> String {
+    pub(crate) fn text(&self, node: &Node) -> String {
         let mark = self.mark(node);
         let what = match node.point.what {
             EventKind::Op { label, .. } | EventKind::HostAccess { label, .. } => {
@@ -319,11 +341,11 @@ impl Drawing<'_> {
     }
 
     fn memory(&self, block: BlockId) -> String {
-        shorten(self.names.block(block).unwrap_or("memory"), 18)
+        shorten(self.names.block(block).unwrap_or_else(|| self.names.sort(block)), 18)
     }
 
     /// What a pointer held over a node shows.
-    fn title(&self, node: &Node) -> String {
+    pub(crate) fn title(&self, node: &Node) -> String {
         let mut text = format!("{} {}", node.point.number, self.text(node));
         let _ = write!(text, " on {}", lane_name(self.lanes, node.point.lane, self.names));
         if let Some(place) = locate(self.log, node.point.site) {

@@ -169,12 +169,11 @@ fn arc(
         times(edge.count.count),
         edge.count.first
     );
-    let label = f64::midpoint(side, far) + (far - side) * 0.25 + if up { -5.0 } else { 5.0 };
+    let label = side + (far - side) * 0.75;
     let _ = write!(
         body,
-        "<g><title>{}</title><path class=\"{class}\" style=\"stroke-width:{thick:.1}px\" d=\"M{side:.0} {start:.0}C{far:.0} {start:.0} {far:.0} {end:.0} {tip:.0} {end:.0}\"/><path class=\"{class}-head\" d=\"M{side:.0} {end:.0}{head}\"/><text class=\"halo\" text-anchor=\"{}\" x=\"{label:.0}\" y=\"{:.0}\">{}</text></g>",
+        "<g><title>{}</title><path class=\"{class}\" style=\"stroke-width:{thick:.1}px\" d=\"M{side:.0} {start:.0}C{far:.0} {start:.0} {far:.0} {end:.0} {tip:.0} {end:.0}\"/><path class=\"{class}-head\" d=\"M{side:.0} {end:.0}{head}\"/><text class=\"halo\" text-anchor=\"middle\" x=\"{label:.0}\" y=\"{:.0}\">{}</text></g>",
         escape(&title),
-        if up { "end" } else { "start" },
         f64::midpoint(start, end) + 4.0,
         grouped(edge.count.count)
     );
