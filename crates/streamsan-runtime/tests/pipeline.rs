@@ -91,7 +91,10 @@ fn memory_is_that_of_the_slots() {
     let results = run(&Device::cpu(&limits), &options(64, 3), &items);
     assert_eq!(results.len(), 10_000);
     assert!(
-        results.iter().enumerate().all(|(at, result)| result.as_ref().unwrap()[63] == (at as i64 + 1) * 2)
+        results
+            .iter()
+            .enumerate()
+            .all(|(at, result)| result.as_ref().unwrap()[63] == (i64::try_from(at).unwrap() + 1) * 2)
     );
 }
 

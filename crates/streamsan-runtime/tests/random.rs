@@ -191,10 +191,12 @@ fn managed(program: &Program, device: &Device) -> (Seen, Vec<u64>) {
             Step::Synchronize { stream } => streams[stream].synchronize().unwrap(),
         }
     }
+    let mut last = Vec::new();
     for buffer in &buffers {
         let mut host = device.host_buffer::<i64>(LENGTH).unwrap();
         streams[0].download(buffer, &mut host).unwrap();
         seen.push(host.read().unwrap().to_vec());
+        last.push(host);
     }
     // The rest is given back after the last operation.
     let whole = device.waits();
@@ -231,7 +233,9 @@ fn every_wait_is_needed() {
         (number("STREAMSAN_RUNTIME_PROGRAMS", 1_000) / 10, number("STREAMSAN_RUNTIME_SEED", 0));
     let mut left_out = 0;
     for seed in first..first + programs {
-        let program = program(&mut Rng::with_seed(seed));
+        let mut program = program(&mut Rng::with_seed(seed));
+        // Whether a dropped host buffer's copies have finished is a question of time, and the answer orders.
+        program.steps.retain(|step| !matches!(step, Step::DropHost { .. }));
         let whole = Device::cpu(&CpuOptions::default());
         let (_, early) = managed(&program, &whole);
         for wait in (0..whole.waits()).filter(|wait| !early.contains(wait)) {
