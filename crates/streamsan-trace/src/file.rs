@@ -16,6 +16,7 @@ mod read;
 mod reading;
 pub mod record;
 mod source;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -23,4 +24,5 @@ mod write;
 pub use error::ReadError;
 pub use follow::Follower;
 pub use read::{read, read_bytes};
+pub use stream::TraceFile;
 pub use write::{write, write_bytes};

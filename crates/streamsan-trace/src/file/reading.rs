@@ -21,6 +21,8 @@ pub(super) struct Reading<S> {
     scan: Scan,
     /// Chunks of records that were found too late for this turn.
     later: Vec<Span>,
+    /// All chunks of records, if they are to be kept.
+    kept: Option<Vec<Span>>,
     blobs: Blobs,
     pub collector: Collector,
     pub merge: Merge,
@@ -36,10 +38,21 @@ impl<S: Source> Reading<S> {
             end: 0,
             scan: Scan::new(),
             later: Vec::new(),
+            kept: None,
             blobs: Blobs::default(),
             collector: Collector { tables: Tables::default(), header },
             merge: Merge::default(),
         })
+    }
+
+    /// Keeps the chunks of records that it finds from now on.
+    pub fn keep_chunks(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    /// Where the bytes come from, what was collected, and the chunks that were kept.
+    pub fn into_parts(self) -> (S, Collector, Vec<Span>) {
+        (self.source, self.collector, self.kept.unwrap_or_default())
     }
 
     /// Where the bytes come from.
@@ -64,7 +77,12 @@ impl<S: Source> Reading<S> {
         let mut damage = None;
         for mut span in self.later.drain(..) {
             match span.refresh(&self.source) {
-                Ok(()) => self.merge.push(span),
+                Ok(()) => {
+                    self.merge.push(span);
+                    if let Some(kept) = &mut self.kept {
+                        kept.push(span);
+                    }
+                }
                 Err(found) => damage = damage.or(Some(found)),
             }
         }
