@@ -103,7 +103,7 @@ impl Cursor {
         let damage = |what| Peek::Damage(Damage::new(self.at, what));
         let left = (span.end - self.at) / RECORD as u64;
         if left == 0 {
-            return if complete { damage("half a record") } else { Peek::End };
+            return damage("half a record");
         }
         let record = match self.current(source) {
             Ok(record) => record,
@@ -114,7 +114,8 @@ impl Cursor {
         if record.first <= self.bound() || record.first > MOST_NUMBER {
             return damage("an event number out of order");
         }
-        if more as u64 >= left && !complete && self.spans.len() == 1 {
+        // A length that was read while it was written can lie between the records of an event.
+        if more as u64 >= left && !complete && !span.cut && self.spans.len() == 1 {
             return Peek::End;
         }
         Peek::Number(record.first)

@@ -29,7 +29,7 @@ pub(super) struct Merge {
     by_thread: HashMap<u32, usize>,
     /// Cursors that have something, by their next number; with `false`, it is at least that one.
     queue: BinaryHeap<Reverse<(u64, bool, usize)>>,
-    /// The last number taken.
+    /// The last number taken whose event made sense.
     pub last: u64,
     /// The number of the last event handed over.
     pub last_event: u64,
@@ -159,9 +159,9 @@ impl Merge {
         }
         cursor.step();
         cursor.last_number = record.first;
-        self.last = record.first;
         self.records += 1;
         if record.tag == UNUSED {
+            self.last = record.first;
             return Ok(());
         }
         self.accesses.clear();
@@ -187,7 +187,7 @@ impl Merge {
         }
         self.records += count as u64;
         each(&event, &self.accesses).map_err(damage)?;
-        self.last_event = record.first;
+        (self.last, self.last_event) = (record.first, record.first);
         self.events += 1;
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! The file against random traces, cuts and flips.
 
+mod agreement;
+mod follower;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
