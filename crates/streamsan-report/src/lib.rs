@@ -6,22 +6,34 @@
 mod advice;
 mod colour;
 mod concise;
+mod document;
+mod dot;
+pub mod drawing;
 mod full;
 mod gaps;
+mod github;
+mod graph;
 mod headline;
+mod html;
 mod ignored;
 mod json;
+mod json_lines;
+mod junit;
 mod labels;
+mod lines;
 mod names;
 mod notes;
 mod numbers;
 mod places;
+mod sarif;
 mod sources;
 mod summary;
+mod svg;
 #[cfg(test)]
 mod tests;
 mod why;
 
+pub use advice::fix_line;
 pub use colour::ColorChoice;
 pub use names::Names;
 pub use places::Paths;
@@ -39,6 +51,16 @@ pub enum Format {
     Concise,
     /// One JSON document.
     Json,
+    /// JSON, one object on each line.
+    JsonLines,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// Workflow commands of GitHub Actions.
+    Github,
+    /// JUnit XML.
+    Junit,
+    /// One self-contained page.
+    Html,
 }
 
 /// A trace, what the check said of it, and the name of its file.
@@ -76,6 +98,11 @@ pub fn render(
         Format::Full => full::render(checked, sources, options),
         Format::Concise => printable(&concise::render(checked)),
         Format::Json => json::render(checked, options),
+        Format::Html => html::render(checked, sources, options),
+        Format::JsonLines => json_lines::render(checked, options),
+        Format::Sarif => sarif::render(checked, sources, options),
+        Format::Github => github::render(checked, sources),
+        Format::Junit => junit::render(checked),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Source places: paths as people know them, lines, columns.
 
+use crate::Sources;
 use streamsan_check::{Finding, Rule};
 use streamsan_trace::{Frame, FrameId, FrameOrigin, Log, SiteId};
 
@@ -89,4 +90,33 @@ fn location<'a>(log: &'a dyn Log, frame: &'a Frame) -> Location<'a> {
 /// ` (data.py:9)` to be put after a statement, or nothing.
 pub(crate) fn in_parentheses(log: &dyn Log, site: SiteId) -> String {
     locate(log, site).map_or_else(String::new, |place| format!(" ({})", place.line()))
+}
+
+/// The path as a repository has it, with `/`: what the sources say, else relative to the directory of the run.
+/// Absolute if it lies outside.
+pub(crate) fn repository_path(path: &str, log: &dyn Log, sources: &dyn Sources) -> String {
+    let directory = log.header().directory.as_str();
+    let whole = if path.starts_with(['/', '<']) || directory.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{}/{path}", directory.trim_end_matches('/'))
+    };
+    let whole = normal(&whole);
+    sources.repository_path(&whole).unwrap_or_else(|| Paths::new(log).shorten(&whole).to_owned())
+}
+
+/// Without `.` and `..`, as far as that can be said without looking.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            "" if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | "..")) => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }

@@ -2,6 +2,7 @@
 
 mod fix;
 mod fixture;
+mod formats;
 mod host;
 mod lifetime;
 mod reading;

@@ -101,7 +101,8 @@ impl Case {
             host_waits: 4,
             blocks: 90,
         };
-        let report = Report { findings: Vec::new(), gaps: Vec::new(), coverage, hidden: 0 };
+        let report =
+            Report { findings: Vec::new(), gaps: Vec::new(), coverage, hidden: 0, ignored: Vec::new() };
         let mut case = Self { trace, report };
         case.create_stream(DEFAULT, true);
         case.create_stream(SIDE, false);
