@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use streamsan_record::table::RawAccess;
 use streamsan_record::{Library, StartOptions, recorder, start, table};
-use streamsan_trace::file::{TraceFile, read};
+use streamsan_trace::file::{Follower, TraceFile, read};
 use streamsan_trace::{CaptureKind, DeviceId, Log, MemorySpace};
 
 const MEMORY: u64 = 0x7000_0000;
@@ -92,34 +92,30 @@ fn main() {
     let bytes = std::fs::metadata(&path).map_or(0, |data| data.len());
     println!("{operations} operations, {bytes} bytes; VmHWM {} before", status("VmHWM:"));
     if into_memory {
-        let begin = processor_time();
-        let trace = read(&path).expect("the trace just written");
-        println!(
-            "into memory: {} events in {:.2} s of processor time, VmHWM {}",
-            trace.events.len(),
-            (processor_time() - begin).as_secs_f64(),
-            status("VmHWM:")
-        );
+        measure("into memory", || read(&path).expect("the trace just written").events.len() as u64);
     } else {
-        let begin = processor_time();
-        let trace = TraceFile::open(&path).expect("the trace just written");
-        println!(
-            "open and check: {} events in {:.2} s of processor time, VmHWM {}",
-            trace.events(),
-            (processor_time() - begin).as_secs_f64(),
-            status("VmHWM:")
-        );
-        let begin = processor_time();
-        let (mut events, mut accesses) = (0_u64, 0_usize);
-        trace.read(&mut |_, more| {
-            events += 1;
-            accesses += more.len();
+        let mut opened = None;
+        measure("TraceFile::open", || {
+            opened.insert(TraceFile::open(&path).expect("the trace just written")).events()
         });
-        println!(
-            "read: {events} events, {accesses} accesses in {:.2} s of processor time, VmHWM {}",
-            (processor_time() - begin).as_secs_f64(),
-            status("VmHWM:")
-        );
+        let trace = opened.expect("opened above");
+        measure("TraceFile::read", || {
+            let mut events = 0;
+            trace.read(&mut |_, _| events += 1);
+            events
+        });
+        measure("Follower::advance", || {
+            let mut follower = Follower::open(&path).expect("the trace just written");
+            follower.advance(&mut |_, _, _| ()).expect("nothing is missing")
+        });
     }
     let _ = std::fs::remove_file(&path);
+}
+
+/// Says what a reader took and cost.
+fn measure(name: &str, reader: impl FnOnce() -> u64) {
+    let begin = processor_time();
+    let events = reader();
+    let seconds = processor_time().saturating_sub(begin).as_secs_f64();
+    println!("{name}: {events} events in {seconds:.2} s of processor time, VmHWM {}", status("VmHWM:"));
 }

@@ -74,9 +74,7 @@ fn agree(bytes: &[u8], path: &Path) {
         ("Follower", followed),
     ] {
         let found = read(path).map_err(|error| error.to_string());
-        if found != expected {
-            panic!("{name}: {}\nread_bytes: {}", short(&found), short(&expected));
-        }
+        assert!(found == expected, "{name}: {}\nread_bytes: {}", short(&found), short(&expected));
     }
 }
 
