@@ -53,6 +53,11 @@ impl LiveCheck {
         self.engine.ignores.add(ignores);
     }
 
+    /// How many operations there were.
+    pub fn operations(&self) -> u64 {
+        self.engine.coverage().operations
+    }
+
     /// Starts anew what findings are: one that occurs again is new again. Order and memory are kept.
     pub fn forget_findings(&mut self) {
         self.grouper = Grouper::default();

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::graph::GraphArguments;
 use crate::status::{CHECK_HELP, RUN_HELP};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -40,6 +41,9 @@ pub(crate) enum Command {
     /// Check recorded traces
     #[command(after_help = CHECK_HELP)]
     Check(CheckArguments),
+    /// Draw who waits for whom, or the operations around a finding
+    #[command(after_help = "Exit status: 0, or 2 if there is nothing to draw.")]
+    Graph(GraphArguments),
     /// Explain a rule, or what cannot be seen
     #[command(after_help = "Exit status: 0, or 2 if there is no such page.")]
     Explain(ExplainArguments),
@@ -207,7 +211,7 @@ impl From<Color> for ColorChoice {
 pub(crate) struct Rules(pub(crate) Vec<Rule>);
 
 /// A code, a name, or the start of a code.
-fn parse_rules(text: &str) -> Result<Rules, String> {
+pub(crate) fn parse_rules(text: &str) -> Result<Rules, String> {
     if let Some(rule) = Rule::parse(text) {
         return Ok(Rules(vec![rule]));
     }

@@ -4,7 +4,7 @@ use crate::ExitStatus;
 use crate::arguments::CheckArguments;
 use crate::fault::Fault;
 use crate::output;
-use crate::reports::{Judged, render};
+use crate::reports::{Judged, render, say_mistakes};
 use crate::run::is_incomplete;
 use std::path::Path;
 use streamsan_check::{Config, Rule};
@@ -20,6 +20,7 @@ pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i3
     let config = Config { ignore: ignored(arguments), ..Config::default() };
     let judged: Vec<Judged> =
         arguments.traces.iter().map(|path| Judged::read(path, &config)).collect::<Result<_, _>>()?;
+    say_mistakes(&judged);
     output::print(&render(&judged, arguments.output_format.into(), output::colors_stdout(color), None));
     for (path, format) in files {
         std::fs::write(path, render(&judged, format, false, None))

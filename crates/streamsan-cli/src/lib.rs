@@ -12,7 +12,11 @@ mod dump;
 mod environment;
 mod explain;
 mod fault;
+mod graph;
 mod guard;
+mod ignore_comments;
+pub mod library;
+pub mod live;
 mod nearest;
 mod output;
 mod reports;
@@ -20,6 +24,7 @@ mod run;
 mod sim;
 mod status;
 
+pub use ignore_comments::Mistake;
 pub use status::ExitStatus;
 
 use arguments::{Arguments, Command};
@@ -54,6 +59,7 @@ fn start(args: &[OsString]) -> i32 {
     let outcome = match arguments.command {
         Command::Run(arguments) => run::run(&arguments, args, color),
         Command::Check(arguments) => check::check(&arguments, color),
+        Command::Graph(arguments) => graph::graph(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Demo => demo::demo(color),
         Command::Doctor => Ok(doctor::doctor()),

@@ -2,24 +2,37 @@
 
 use crate::TOOL;
 use crate::fault::Fault;
+use crate::ignore_comments::{Mistake, Scanner};
+use crate::output::error;
 use std::path::{Path, PathBuf};
 use streamsan_check::{Config, Report};
-use streamsan_report::{Checked, Format, Options, Sources};
+use streamsan_report::{Checked, Format, Options, Paths, Sources};
 use streamsan_trace::Log;
 
 /// A trace that was read and checked.
+#[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) file: String,
     pub(crate) log: Box<dyn Log>,
     pub(crate) report: Report,
+    /// Ignore comments in its sources that are not as they should be.
+    pub(crate) mistakes: Vec<Mistake>,
 }
 
 impl Judged {
     /// Reads and checks one trace.
     pub(crate) fn read(path: &Path, config: &Config) -> Result<Self, Fault> {
-        let log = read(path)?;
-        let report = streamsan_check::check(log.as_ref(), config);
-        Ok(Self { file: path.display().to_string(), log, report })
+        Ok(Self::of(path.display().to_string(), read(path)?, config))
+    }
+
+    /// Checks a log, with the ignore comments of its sources.
+    pub(crate) fn of(file: String, log: Box<dyn Log>, config: &Config) -> Self {
+        let mut config = config.clone();
+        let mut scanner = Scanner::default();
+        let files = Files { directories: vec![log.header().directory.clone()] };
+        config.ignores.comments.extend(scanner.new_ignores(log.tables(), &files).comments);
+        let report = streamsan_check::check(log.as_ref(), &config);
+        Self { file, log, report, mistakes: scanner.mistakes }
     }
 
     fn checked(&self) -> Checked<'_> {
@@ -41,9 +54,30 @@ pub(crate) fn render(judged: &[Judged], format: Format, color: bool, limit: Opti
     streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL, limit })
 }
 
+/// Says which ignore comments are not as they should be.
+pub(crate) fn say_mistakes(judged: &[Judged]) {
+    let mut said = std::collections::BTreeSet::new();
+    for one in judged {
+        let files = Paths::new(one.log.as_ref());
+        for mistake in &one.mistakes {
+            let text =
+                format!("warning: {}:{}: {}", files.shorten(&mistake.file), mistake.line, mistake.message);
+            // The ranks of a job run the same files.
+            if said.insert(text.clone()) {
+                error(&text);
+            }
+        }
+    }
+}
+
+/// The last lines of a full report.
+pub(crate) fn summary(judged: &[Judged]) -> String {
+    streamsan_report::summary(&judged.iter().map(Judged::checked).collect::<Vec<_>>())
+}
+
 /// Source files on this machine; relative paths are tried from where the program ran.
-struct Files {
-    directories: Vec<String>,
+pub(crate) struct Files {
+    pub(crate) directories: Vec<String>,
 }
 
 impl Sources for Files {

@@ -29,7 +29,7 @@ fn checked(path: &str, text: &str, name: Option<&str>) -> Result<String, Fault> 
         .map(|test| {
             let trace = streamsan_sim::lower(&test.program, path, &test.name).trace;
             let report = streamsan_check::check(&trace, &Config::default());
-            Judged { file: test.name.clone(), log: Box::new(trace), report }
+            Judged { file: test.name.clone(), log: Box::new(trace), report, mistakes: Vec::new() }
         })
         .collect();
     if judged.is_empty() {

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use streamsan_record::table::RawAccess;
 use streamsan_trace::{AccessMode, OpKind};
 
+use crate::ranges;
 use crate::stack::{Frames, Stack, intern_site};
 use crate::table::{has_page_locked, intern_text, table};
 use crate::tensor::access;
@@ -22,6 +23,8 @@ pub struct BackwardCall {
     site: u32,
     /// The thread that made the call, on which the forward operations ran.
     pub caller: u64,
+    /// The ignores that the call was made in, as (site, label).
+    ignores: Vec<(u32, u32)>,
     /// The call around this one.
     outer: Option<Arc<BackwardCall>>,
     active: AtomicBool,
@@ -38,6 +41,7 @@ impl BackwardCall {
             site: intern_site(&frames),
             frames,
             caller: thread_number(),
+            ignores: ranges::ignores(),
             outer: served(),
             active: AtomicBool::new(true),
         });
@@ -90,6 +94,9 @@ pub fn serve(call: &Arc<BackwardCall>) {
     SERVES.with_borrow_mut(|served| {
         if !served.as_ref().is_some_and(|known| Arc::ptr_eq(known, call)) {
             *served = Some(Arc::clone(call));
+            if ranges::take_over(&call.ignores) {
+                apply(CURRENT.get());
+            }
         }
     });
 }

@@ -15,6 +15,9 @@ mod frames;
 mod host_memory;
 mod operation;
 mod plan;
+mod ranges;
+mod report;
+mod runtime;
 mod settings;
 mod stack;
 mod stream_type;
@@ -44,6 +47,14 @@ mod _core {
     use crate::host_memory::{announce_page_locked, escape, record_stream};
     #[pymodule_export]
     use crate::plan::Plan;
+    #[pymodule_export]
+    use crate::ranges::{
+        annotate, is_rule, name_tensor, range_begin, range_end, record_annotated, settle, trace_path,
+    };
+    #[pymodule_export]
+    use crate::report::{check, formats, render, suffixes};
+    #[pymodule_export]
+    use crate::runtime::draw_stream_graph;
     #[pymodule_export]
     use crate::settings::configure;
     #[pymodule_export]

@@ -34,6 +34,14 @@ struct Step {
     code: Option<String>,
 }
 
+/// What to do about a finding, in one line, if it is known.
+pub fn fix_line(finding: &Finding, log: &dyn Log) -> Option<String> {
+    let fix = finding.fix.as_ref()?;
+    let blocks = [finding.memory, finding.old_memory].into_iter().flatten().map(|memory| memory.block);
+    let names = Names::of_blocks(log, &blocks.collect());
+    Some(crate::printable(&Advice::new(finding, fix, log, &names).line()))
+}
+
 impl<'a> Advice<'a> {
     pub(crate) fn new(finding: &Finding, fix: &Fix, log: &'a dyn Log, names: &Names<'_>) -> Self {
         let writer = Writer { finding, frame: fix.frame, log, names };

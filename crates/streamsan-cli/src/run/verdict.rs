@@ -5,7 +5,7 @@ use super::{End, nothing};
 use crate::ExitStatus;
 use crate::guard::quoted;
 use crate::output::{colors_stderr, eprint, say};
-use crate::reports::{Judged, read, render};
+use crate::reports::{Judged, read, render, say_mistakes};
 use std::fmt::Write as _;
 use std::path::Path;
 use streamsan_check::{Config, Gap, Level};
@@ -28,6 +28,7 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     // A launcher imports torch and does nothing with it.
     judged.retain(|one| !empty(one));
     say_end(end);
+    say_mistakes(&judged);
     let failed = end.code() != 0;
     if failed && let Some(call) = judged.iter().find_map(refused) {
         say(&format!(

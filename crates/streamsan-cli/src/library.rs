@@ -1,0 +1,87 @@
+//! What the Python module needs of the command: checking files and writing reports, without a terminal.
+
+use crate::arguments::parse_rules;
+use crate::ignore_comments::Mistake;
+use crate::reports::{Judged, render};
+use std::path::PathBuf;
+use streamsan_check::{Config, Region, Rule};
+use streamsan_report::Format;
+use streamsan_trace::file::{ReadError, TraceFile};
+use streamsan_trace::{Log, OpNumber};
+
+/// What to check.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Report only these rules: codes, names, or the start of a code. None: all.
+    pub select: Vec<String>,
+    /// Do not report these rules.
+    pub ignore: Vec<String>,
+    /// The first and the last event of the part that is reported on.
+    pub region: Option<(u64, u64)>,
+}
+
+/// Why nothing was checked.
+#[derive(Debug)]
+pub enum CheckError {
+    /// A word that is no rule.
+    Rule(String),
+    /// A file that cannot be read.
+    Read(PathBuf, ReadError),
+}
+
+/// Traces that were checked.
+#[derive(Debug)]
+pub struct Checks(Vec<Judged>);
+
+impl Checks {
+    /// Checks files, each for itself.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read, or a rule is none.
+    pub fn of_files(paths: &[PathBuf], request: &Request) -> Result<Self, CheckError> {
+        let config = request.config()?;
+        let judge = |path: &PathBuf| {
+            let log = TraceFile::open(path).map_err(|error| CheckError::Read(path.clone(), error))?;
+            Ok(Judged::of(path.display().to_string(), Box::new(log) as Box<dyn Log>, &config))
+        };
+        Ok(Self(paths.iter().map(judge).collect::<Result<_, _>>()?))
+    }
+
+    /// The report, without colours.
+    pub fn render(&self, format: Format) -> String {
+        render(&self.0, format, false, None)
+    }
+
+    /// The last lines of the full report.
+    pub fn summary(&self) -> String {
+        crate::reports::summary(&self.0)
+    }
+
+    /// Ignore comments that are not as they should be.
+    pub fn mistakes(&self) -> impl Iterator<Item = &Mistake> {
+        self.0.iter().flat_map(|one| &one.mistakes)
+    }
+}
+
+impl Request {
+    fn config(&self) -> Result<Config, CheckError> {
+        let (select, ignore) = (rules(&self.select)?, rules(&self.ignore)?);
+        let left_out = |rule| !select.is_empty() && !select.contains(&rule) || ignore.contains(&rule);
+        let region = self.region.map(|(first, last)| Region { first: OpNumber(first), last: OpNumber(last) });
+        Ok(Config {
+            ignore: Rule::all().filter(|&rule| left_out(rule)).collect(),
+            region,
+            ..Config::default()
+        })
+    }
+}
+
+fn rules(words: &[String]) -> Result<Vec<Rule>, CheckError> {
+    let mut rules = Vec::new();
+    for word in words {
+        let found = parse_rules(word).map_err(|error| CheckError::Rule(format!("{word:?}: {error}")))?;
+        rules.extend(found.0);
+    }
+    Ok(rules)
+}

@@ -1,0 +1,132 @@
+//! Checking a trace while it is written: what is new, in words.
+//!
+//! Reads from the file, so that a check that is slower than the program only lags. Memory is bounded: the state of the
+//! check, the interned tables, and what streams and the memory in use are called.
+
+mod memory;
+
+use crate::TOOL;
+use crate::ignore_comments::Scanner;
+use crate::reports::Files;
+use memory::{Known, View};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use streamsan_check::{Config, Level, LiveCheck, Report};
+use streamsan_report::{Checked, Format, NoSources, Options, fix_line, render};
+use streamsan_trace::OpNumber;
+use streamsan_trace::file::{Follower, ReadError};
+
+/// A finding that is new. Its fix is not verified, and rules that look at every execution of a line come later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFinding {
+    /// Number of its later operation.
+    pub number: u64,
+    /// The code of the rule.
+    pub rule: &'static str,
+    /// Whether it is an error.
+    pub is_error: bool,
+    /// One line that says what and where.
+    pub line: String,
+    /// What to do, if it is known.
+    pub fix: Option<String>,
+}
+
+/// A trace that is checked while it is written.
+#[derive(Debug)]
+pub struct LiveTrace {
+    path: PathBuf,
+    follower: Follower,
+    check: LiveCheck,
+    scanner: Scanner,
+    known: Known,
+    operations: u64,
+}
+
+impl LiveTrace {
+    /// Starts at the beginning of the trace at `path`, which need not be there yet.
+    ///
+    /// # Errors
+    ///
+    /// If something else than a trace is there.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Ok(Self {
+            path: path.to_owned(),
+            follower: Follower::open(path)?,
+            check: LiveCheck::new(Config::default()),
+            scanner: Scanner::default(),
+            known: Known::default(),
+            operations: 0,
+        })
+    }
+
+    /// Checks what was added since the last call; returns what is new.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read any more.
+    pub fn advance(&mut self) -> Result<Vec<NewFinding>, ReadError> {
+        let Self { follower, check, scanner, known, operations, .. } = self;
+        let mut files = Files { directories: Vec::new() };
+        if let Some(header) = follower.header() {
+            files.directories.push(header.directory.clone());
+        }
+        follower.advance(&mut |tables, event, accesses| {
+            if scanner.is_behind(tables) {
+                let ignores = scanner.new_ignores(tables, &files);
+                if !ignores.comments.is_empty() {
+                    check.add_ignores(&ignores);
+                }
+            }
+            known.event(event);
+            check.event(event, accesses, tables);
+        })?;
+        *operations = check.operations();
+        let findings = check.new_findings();
+        if findings.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.in_words(Report { findings, ..Report::default() }))
+    }
+
+    /// The number of the last event that was checked.
+    pub fn last(&self) -> u64 {
+        let OpNumber(number) = self.follower.last();
+        number
+    }
+
+    /// How many operations were checked.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// What occurs again is new again.
+    pub fn forget_findings(&mut self) {
+        self.check.forget_findings();
+    }
+
+    fn in_words(&self, report: Report) -> Vec<NewFinding> {
+        let (Some(header), Some(tables)) = (self.follower.header(), self.follower.tables()) else {
+            return Vec::new();
+        };
+        let blocks: BTreeSet<_> = report
+            .findings
+            .iter()
+            .flat_map(|finding| [finding.memory, finding.old_memory])
+            .flatten()
+            .map(|memory| memory.block)
+            .collect();
+        let view = View::new(header, tables, &self.known, &blocks);
+        let file = self.path.display().to_string();
+        let checked = Checked { file: &file, log: &view, report: &report };
+        let options = Options { color: false, tool: TOOL, limit: None };
+        let text = render(Format::Concise, &[checked], &NoSources, &options);
+        let describe = |(finding, line): (&streamsan_check::Finding, &str)| NewFinding {
+            number: finding.second.number.0,
+            rule: finding.rule.code(),
+            is_error: finding.rule.level() == Level::Error,
+            line: line.to_owned(),
+            fix: fix_line(finding, &view),
+        };
+        report.findings.iter().zip(text.lines()).map(describe).collect()
+    }
+}
