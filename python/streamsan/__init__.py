@@ -6,15 +6,98 @@ native module.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from streamsan._errors import CaptureError, HazardError, StreamsanError, TraceError
 
-__all__ = ["CaptureError", "HazardError", "StreamsanError", "TraceError", "__version__"]
+if TYPE_CHECKING:
+    from streamsan._check import check as check
+    from streamsan._marks import annotate as annotate
+    from streamsan._marks import ignore as ignore
+    from streamsan._marks import name as name
+    from streamsan._pipeline import ItemError as ItemError
+    from streamsan._pipeline import PipelineError as PipelineError
+    from streamsan._pipeline import Results as Results
+    from streamsan._pipeline import Statistics as Statistics
+    from streamsan._pipeline import pipeline as pipeline
+    from streamsan._report import Coverage as Coverage
+    from streamsan._report import Edge as Edge
+    from streamsan._report import Finding as Finding
+    from streamsan._report import Fix as Fix
+    from streamsan._report import Frame as Frame
+    from streamsan._report import Gap as Gap
+    from streamsan._report import Memory as Memory
+    from streamsan._report import Place as Place
+    from streamsan._report import Reach as Reach
+    from streamsan._report import Report as Report
+    from streamsan._session import Session as Session
+    from streamsan._session import record as record
+    from streamsan._session import sanitize as sanitize
+    from streamsan._streams import GraphError as GraphError
+    from streamsan._streams import ManagedStream as ManagedStream
+    from streamsan._streams import StreamGraph as StreamGraph
+
+    __version__: str
+
+__all__ = [
+    "CaptureError",
+    "Coverage",
+    "Edge",
+    "Finding",
+    "Fix",
+    "Frame",
+    "Gap",
+    "GraphError",
+    "HazardError",
+    "ItemError",
+    "ManagedStream",
+    "Memory",
+    "PipelineError",
+    "Place",
+    "Reach",
+    "Report",
+    "Results",
+    "Session",
+    "Statistics",
+    "StreamGraph",
+    "StreamsanError",
+    "TraceError",
+    "__version__",
+    "annotate",
+    "check",
+    "ignore",
+    "name",
+    "pipeline",
+    "record",
+    "sanitize",
+]
+
+# Loaded when they are asked for: each test run of an environment imports this package.
+_HOMES = {
+    "_check": ("check",),
+    "_marks": ("annotate", "ignore", "name"),
+    "_report": ("Coverage", "Edge", "Finding", "Fix", "Frame", "Gap", "Memory", "Place", "Reach", "Report"),
+    "_pipeline": ("ItemError", "PipelineError", "Results", "Statistics", "pipeline"),
+    "_session": ("Session", "record", "sanitize"),
+    "_streams": ("GraphError", "ManagedStream", "StreamGraph"),
+}
 
 
 def __getattr__(name: str) -> object:
-    """Looks the version up when it is asked for: the metadata module costs more than this package."""
+    """Loads what is asked for."""
     if name == "__version__":
         from importlib.metadata import version
 
         return version("streamsan")
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"streamsan.{home}"), name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"module 'streamsan' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Lists what is not loaded yet, too."""
+    return sorted({*globals(), *__all__})
