@@ -77,7 +77,7 @@ class Page:
     def __getitem__(self, slot):
         return struct.unpack_from("<q", self._map, slot * 8)[0]
 
-    def wait(self, slot, seconds=60):
+    def wait(self, slot, seconds=300):
         end = time.monotonic() + seconds
         while self[slot] == 0:
             assert time.monotonic() < end, "the program does not get that far"
