@@ -203,14 +203,13 @@ class Loop:
         inputs: list[torch.Tensor],
         clock: list[torch.cuda.Event] | None,
     ) -> None:
-        if slot.downloaded is not None:
-            # From here on the memory of the old results may be used again by this stream.
-            self.compute.wait_event(slot.downloaded)
-            slot.kept = None
         if self.after is not None:
             self.compute.wait_event(self.after)
             self.after = None
         self.compute.wait_event(events[0])
+        # The upload has waited for the download of the slot's item before: its result may go, and this stream may
+        # use the memory again.
+        slot.kept = None
         mode = contextlib.nullcontext() if self.grad else torch.no_grad()
         with torch.cuda.stream(self.compute), mode:
             if clock is not None:
