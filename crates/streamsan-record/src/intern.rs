@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use streamsan_trace::file::blob::{Blob, encode};
+use streamsan_trace::file::blob::{Blob, MOST_DIMENSIONS, encode};
 use streamsan_trace::file::layout::{CHUNK, ChunkKind, FIRST_CHUNK, chunk_length};
 use streamsan_trace::{Frame, FrameId, Shape, ShapeId, SiteId, StringId, VisibleStream};
 
@@ -67,11 +67,12 @@ impl Interner {
         id
     }
 
-    /// The shape's id; 0, contiguous, if recording has stopped.
+    /// The shape's id; 0, contiguous, if recording has stopped or there is no such shape.
     pub fn shape(&mut self, file: &TraceFile, mut shape: Shape) -> ShapeId {
         // Steps of no extent touch nothing more; the file does not hold them.
         shape.dimensions.retain(|dimension| dimension.size >= 2 && dimension.stride > 0);
-        if shape.is_contiguous() {
+        // Longer than memory: no call that succeeds has one, and no reader takes it.
+        if shape.is_contiguous() || shape.length() == u64::MAX || shape.dimensions.len() > MOST_DIMENSIONS {
             return ShapeId(0);
         }
         if let Some(&id) = self.shapes.get(&shape) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use fastrand::Rng;
-use streamsan_trace::file::{Follower, read};
-use streamsan_trace::{Access, Event, EventKind, GapReason, HostWaitHow, OpNumber, Tables, Trace};
+use streamsan_trace::file::{Follower, TraceFile, read};
+use streamsan_trace::{Access, Event, EventKind, GapReason, HostWaitHow, Log, OpNumber, Tables, Trace};
 
 use super::random::call;
 use super::{EVENT, MEMORY, Recorded, SIDE};
@@ -160,6 +160,11 @@ fn a_call_that_waits_for_its_callback_holds_back_what_follows() {
     assert_eq!(advance(&mut follower), []);
     recorded.operation(SIDE, 0, 0, 0, &[]);
     assert_eq!(advance(&mut follower), [9, 10]);
+
+    // A last number without an event is taken too: nobody waits for it.
+    recorded.host_wait_begin(WaitOn::Device(0));
+    drop(recorded.begin());
+    assert_eq!((advance(&mut follower), follower.last()), (vec![], OpNumber(11)));
 }
 
 #[test]
@@ -209,5 +214,40 @@ fn a_follower_may_come_before_the_recorder() {
         }
         recorder.close();
         assert_eq!(reader.join().unwrap(), 101, "the stream and the operations");
+    });
+}
+
+#[test]
+fn a_trace_opened_while_it_is_written_has_no_holes() {
+    let recorded = Recorded::with_torch();
+    let path = recorded.path();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for index in 0..4 {
+            let (recorded, done) = (&recorded, &done);
+            scope.spawn(move || {
+                for turn in 0..200_000_u32 {
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let label = recorded.string(&format!("operator {index} {}", turn / 200)).0;
+                    recorded.set_context(1, 0, label);
+                    recorded.operation(SIDE, 0, 0, 0, &[]);
+                }
+            });
+        }
+        let mut before = 0;
+        for _ in 0..30 {
+            let trace = TraceFile::open(&path).unwrap();
+            let mut last = 0;
+            trace.read(&mut |event, _| {
+                assert_eq!(event.number.0, last + 1, "{event:?}");
+                last += 1;
+            });
+            assert_eq!(last, trace.events());
+            assert!(last >= before);
+            before = last;
+        }
+        done.store(true, Ordering::Relaxed);
     });
 }

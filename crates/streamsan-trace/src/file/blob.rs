@@ -206,8 +206,8 @@ fn expect_id(id: u32, next: usize) -> Option<()> {
     (id as usize == next).then_some(())
 }
 
-/// More than tensors have (64 in torch): whoever compares shapes does it dimension by dimension.
-const MOST_DIMENSIONS: usize = 128;
+/// Most dimensions of a shape. Tensors have fewer (64 in torch), and shapes are compared dimension by dimension.
+pub const MOST_DIMENSIONS: usize = 128;
 
 fn shape(payload: &[u8]) -> Option<Shape> {
     if payload.len() % 16 != 8 {

@@ -68,9 +68,9 @@ impl Follower {
         self.closed
     }
 
-    /// The number of the last event that was taken.
+    /// Up to which number everything was taken.
     pub fn last(&self) -> OpNumber {
-        OpNumber(self.reading.as_ref().map_or(0, |reading| reading.merge.last_event))
+        OpNumber(self.reading.as_ref().map_or(0, |reading| reading.merge.last))
     }
 
     /// Takes what was added since the last call, up to the first number that is missing, and says how many events

@@ -35,6 +35,8 @@ pub(super) struct Merge {
     pub last_event: u64,
     /// How many events were handed over.
     pub events: u64,
+    /// How many numbers before the last one were not there.
+    pub missing: u64,
     records: u64,
     /// Why nothing more is taken.
     pub damage: Option<Damage>,
@@ -160,8 +162,10 @@ impl Merge {
         cursor.step();
         cursor.last_number = record.first;
         self.records += 1;
+        let missing = record.first - self.last - 1;
         if record.tag == UNUSED {
             self.last = record.first;
+            self.missing += missing;
             return Ok(());
         }
         self.accesses.clear();
@@ -189,6 +193,7 @@ impl Merge {
         each(&event, &self.accesses).map_err(damage)?;
         (self.last, self.last_event) = (record.first, record.first);
         self.events += 1;
+        self.missing += missing;
         Ok(())
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Reading<S> {
     later: Vec<Span>,
     /// All chunks of records, if they are to be kept.
     kept: Option<Vec<Span>>,
+    /// The greatest number asked for.
+    most: u64,
     blobs: Blobs,
     pub collector: Collector,
     pub merge: Merge,
@@ -39,15 +41,16 @@ impl<S: Source> Reading<S> {
             scan: Scan::new(),
             later: Vec::new(),
             kept: None,
+            most: u64::MAX,
             blobs: Blobs::default(),
             collector: Collector { tables: Tables::default(), header },
             merge: Merge::default(),
         })
     }
 
-    /// Keeps the chunks of records that it finds from now on.
-    pub fn keep_chunks(&mut self) {
-        self.kept = Some(Vec::new());
+    /// Reads the header, to read no event after `up_to`, and to keep the chunks of records.
+    pub fn open_kept(source: S, up_to: u64) -> Result<Self, ReadError> {
+        Ok(Self { kept: Some(Vec::new()), most: up_to, ..Self::open(source)? })
     }
 
     /// Where the bytes come from, what was collected, and the chunks that were kept.
@@ -117,7 +120,7 @@ impl<S: Source> Reading<S> {
     /// The greatest number that can be relied on.
     pub fn up_to(&self) -> u64 {
         let before_loss = if self.file.lost_from == 0 { u64::MAX } else { self.file.lost_from - 1 };
-        self.scan.reliable.min(before_loss)
+        self.scan.reliable.min(before_loss).min(self.most)
     }
 
     /// Hands over events, as [`Merge::run`] does.

@@ -12,7 +12,9 @@ use crate::{Access, Event, EventKind, GapReason, Header, Log, OpNumber, SiteId, 
 
 /// A trace in its file: only the tables are in memory, events are read from the file each time.
 ///
-/// The file is checked once, when it is opened; what is added to it afterwards is not seen. Memory: the tables, 64 KiB
+/// The file is checked once, when it is opened; what is added to it afterwards is not seen. It may be one that is
+/// still written: then the log ends at a number up to which all is there but what calls that have not returned will
+/// write. Memory: the tables, 64 KiB
 /// for each thread that has events around the same place of the log, and 64 bytes for each 256 KiB of the file.
 ///
 /// ```
@@ -52,10 +54,13 @@ impl TraceFile {
     ///
     /// If the file cannot be read, is no trace, has another version, or its header is not whole.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let mut reading = Reading::open(open_file(path)?)?;
-        reading.keep_chunks();
-        reading.refresh(true)?;
-        reading.run(true, |_, _, _| Ok(()));
+        let mut reading = check(open_file(path)?, u64::MAX)?;
+        if !reading.collector.header.closed && reading.merge.missing > 0 {
+            // If the file is being written, a thread can have got on while the others' chunks were looked at. What
+            // was written up to then is there by now; what is still missing is on its way, or lost in a crash.
+            let up_to = reading.merge.last;
+            reading = check(reading.into_parts().0, up_to)?;
+        }
         let gaps = reading.gaps();
         let (up_to, events) = (reading.merge.last, reading.merge.events);
         let (file, collector, spans) = reading.into_parts();
@@ -66,6 +71,14 @@ impl TraceFile {
     pub fn events(&self) -> u64 {
         self.events + self.gaps.len() as u64
     }
+}
+
+/// Reads all up to a number once.
+fn check(file: File, up_to: u64) -> Result<Reading<File>, ReadError> {
+    let mut reading = Reading::open_kept(file, up_to)?;
+    reading.refresh(true)?;
+    reading.run(true, |_, _, _| Ok(()));
+    Ok(reading)
 }
 
 impl Log for TraceFile {
