@@ -207,8 +207,8 @@ class Loop:
             self.compute.wait_event(self.after)
             self.after = None
         self.compute.wait_event(events[0])
-        # The upload has waited for the download of the slot's item before: its result may go, and this stream may
-        # use the memory again.
+        # The upload has waited for the download of the slot's item before: its result may go, and this stream
+        # may use the memory again.
         slot.kept = None
         mode = contextlib.nullcontext() if self.grad else torch.no_grad()
         with torch.cuda.stream(self.compute), mode:
