@@ -23,7 +23,7 @@ fn quoted(text: &str) -> String {
 /// The first lines of each graph.
 fn head(title: &str) -> String {
     format!(
-        "digraph streamsan {{\n  label={};\n  labelloc=t;\n  rankdir=LR;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=monospace, fontsize=11];\n  edge [fontname=monospace, fontsize=10, color=\"#6b7280\"];\n",
+        "digraph streamsan {{\n  label={};\n  labelloc=t;\n  rankdir=LR;\n  fontname=monospace;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=monospace, fontsize=11];\n  edge [fontname=monospace, fontsize=10, color=\"#6b7280\"];\n",
         quoted(title)
     )
 }

@@ -9,8 +9,12 @@ pub(crate) mod lanes;
 pub(crate) mod loops;
 pub(crate) mod operations;
 mod routes;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod slice;
 pub(crate) mod streams;
+#[cfg(test)]
+mod tests;
 pub(crate) mod timeline;
 pub(crate) mod waits;
 

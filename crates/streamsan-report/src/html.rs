@@ -10,6 +10,8 @@ mod guide;
 mod memory;
 mod page;
 mod places;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod waits;
 mod words;
@@ -18,9 +20,9 @@ pub(crate) use page::render;
 
 /// How many bytes of findings are written in full. The rest of a page is bounded by its own limits, so that
 /// it stays below 2 MB.
-const FULL: usize = 700_000;
+const FULL: usize = 500_000;
 /// How many bytes of findings there may be in all; what is beyond is only counted.
-const BRIEF: usize = 1_000_000;
+const BRIEF: usize = 1_200_000;
 /// For how many findings a drawing is made.
 const DRAWN: usize = 400;
 /// How many events all timelines of a page show one by one.

@@ -21,7 +21,7 @@ pub(super) fn section(id: &str, finding: &Finding, context: &Context<'_>, files:
             let label = format!("copy the fix of {id}");
             let _ = write!(
                 button,
-                "<button class=\"copy script\" type=\"button\" data-copy=\"{}\" aria-label=\"{label}\">Copy</button>",
+                "<button class=\"copier script\" type=\"button\" data-copy=\"{}\" aria-label=\"{label}\">Copy</button>",
                 escape(code)
             );
         }

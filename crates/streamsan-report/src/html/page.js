@@ -103,7 +103,7 @@
     else byHand();
   }
   document.addEventListener("click", (event) => {
-    const button = event.target.closest(".copy[data-copy]");
+    const button = event.target.closest(".copier");
     if (button) copy(button);
     const finding = event.target.closest(".finding > summary")?.parentElement;
     if (finding) select(finding, { scroll: false });
@@ -136,7 +136,7 @@
       j: () => step(1),
       k: () => step(-1),
       o: () => { if (current?.tagName === "DETAILS") current.open = !current.open; },
-      c: () => { const button = current && find(".copy[data-copy]", current); if (button) copy(button); },
+      c: () => { const button = current && find(".copier", current); if (button) copy(button); },
       t: () => {
         if (current && !current.hidden) {
           find("#timeline").scrollIntoView();

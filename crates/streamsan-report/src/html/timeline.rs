@@ -6,7 +6,7 @@ use crate::graph::timeline::{Item, Stretch};
 use crate::labels::{free_mark, second_mark};
 use crate::numbers::{counted, grouped};
 use crate::places::locate;
-use crate::svg::escape::escape;
+use crate::svg::escape::{escape, visible};
 use crate::svg::lane_name;
 use crate::svg::timeline::draw;
 use serde::Serialize;
@@ -105,7 +105,7 @@ fn one(part: &Part<'_>, html: &mut String) {
     // Within a string of JSON this is the same character; in a page it cannot end the element.
     let json =
         serde_json::to_string(&data(part, &rows, pins)).expect("strings and numbers can always be written");
-    html.push_str(&json.replace('<', "\\u003c"));
+    html.push_str(&json.chars().map(visible).collect::<String>().replace('<', "\\u003c"));
     html.push_str("</script></div>");
     let drawn: Vec<usize> = rows.iter().copied().take(LANES).collect();
     let marks: Vec<(String, u64)> = part

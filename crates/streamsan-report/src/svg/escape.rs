@@ -1,9 +1,6 @@
 //! Text from a trace within markup.
 
 /// Text that can stand in an element or in a quoted attribute.
-///
-/// Control characters, and the characters that turn the direction of what follows, become U+FFFD: the first
-/// are not allowed in XML, the second make code read differently from what runs.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {
@@ -13,16 +10,26 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(character),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}' => {
-                escaped.push('\u{fffd}');
-            }
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            _ if character.is_control() => escaped.push('\u{fffd}'),
-            _ => escaped.push(character),
+            _ => escaped.push(visible(character)),
         }
     }
     escaped
+}
+
+/// The character itself, or U+FFFD in place of one that must not be in a page.
+///
+/// Those are control characters, which XML does not allow, and the characters that turn the direction of what
+/// follows, which make code read differently from what runs.
+pub(crate) fn visible(character: char) -> char {
+    match character {
+        '\n' | '\t' => character,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}' => {
+            '\u{fffd}'
+        }
+        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+        _ if character.is_control() => '\u{fffd}',
+        _ => character,
+    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ fn loop_text(members: &[usize], graph: &StreamGraph, survey: &Survey, names: &Na
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => list.join(", "),
     };
-    format!("{text} wait for each other (dashed): usual where buffers go round")
+    format!("{text} wait for each other (dashed frame): no error in itself")
 }
 
 fn sentence(graph: &StreamGraph, survey: &Survey, names: &Names<'_>) -> String {
