@@ -8,6 +8,7 @@ mod blobs;
 mod chunks;
 mod cursor;
 mod error;
+mod excerpt;
 mod follow;
 mod known;
 pub mod layout;
@@ -22,6 +23,7 @@ mod tests;
 mod write;
 
 pub use error::ReadError;
+pub use excerpt::write_excerpt;
 pub use follow::Follower;
 pub use read::{read, read_bytes};
 pub use stream::TraceFile;

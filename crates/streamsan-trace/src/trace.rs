@@ -1,6 +1,6 @@
 //! A whole trace in memory.
 
-use crate::{Access, AccessRange, Event, Tables};
+use crate::{Access, AccessRange, Event, OpNumber, Tables};
 
 /// What produced a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,9 @@ pub struct Header {
     pub versions: String,
     /// Whether the recorder closed the file.
     pub closed: bool,
+    /// The first and the last event of the part that was asked for (`streamsan.record`). What lies before is there for
+    /// its order.
+    pub region: Option<(OpNumber, OpNumber)>,
 }
 
 /// A trace in memory: events in log order, the accesses they refer to, and the interned tables.

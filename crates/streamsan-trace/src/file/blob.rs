@@ -1,7 +1,8 @@
 //! Blob entries: interned things of any length. Ids count up by kind, in the order of the entries.
 
 use crate::{
-    Frame, FrameId, FrameOrigin, Header, Shape, ShapeDimension, StreamId, StringId, Tables, VisibleStream,
+    Frame, FrameId, FrameOrigin, Header, OpNumber, Shape, ShapeDimension, StreamId, StringId, Tables,
+    VisibleStream,
 };
 
 /// Bytes before an entry's payload: kind, id, payload length, a reserved word.
@@ -102,6 +103,12 @@ pub(super) fn padded(header: &[u8; ENTRY_HEADER]) -> usize {
     word(header, 2).map_or(0, |length| (length as usize).next_multiple_of(ENTRY_ALIGNMENT))
 }
 
+/// `first last`, in decimal.
+fn region(text: &str) -> Option<(OpNumber, OpNumber)> {
+    let (first, last) = text.split_once(' ')?;
+    Some((OpNumber(first.parse().ok()?), OpNumber(last.parse().ok()?)))
+}
+
 /// Collects entries into tables and header texts.
 #[derive(Debug)]
 pub(super) struct Collector {
@@ -148,6 +155,7 @@ impl Collector {
                     0 => self.header.command = text,
                     1 => self.header.directory = text,
                     2 => self.header.versions = text,
+                    3 => self.header.region = Some(region(&text)?),
                     _ => return None,
                 }
             }

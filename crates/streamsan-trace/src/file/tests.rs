@@ -195,6 +195,7 @@ fn kind(counts: Counts) -> impl Strategy<Value = (EventKind, Vec<Access>)> {
 fn header() -> impl Strategy<Value = Header> {
     (0..3_u8, any::<[u32; 2]>(), ".{0,30}", ".{0,30}", ".{0,30}").prop_map(
         |(capture, [pid, devices], command, directory, versions)| Header {
+            region: (pid % 3 == 0).then_some((OpNumber(u64::from(pid)), OpNumber(u64::MAX))),
             capture: [CaptureKind::Virtual, CaptureKind::Cuda, CaptureKind::Sim][capture as usize],
             pid,
             devices,

@@ -87,6 +87,9 @@ impl Builder {
                 self.add_blob(&Blob::HeaderText(which, text));
             }
         }
+        if let Some((first, last)) = header.region {
+            self.add_blob(&Blob::HeaderText(3, &format!("{} {}", first.0, last.0)));
+        }
         let tables = &trace.tables;
         for (id, text) in (0..).zip(&tables.strings).skip(1) {
             self.add_blob(&Blob::String(id, text));
