@@ -77,6 +77,12 @@ pub(crate) struct RunArguments {
     /// Record only
     #[arg(long)]
     pub(crate) no_check: bool,
+    /// Check while the program runs, and say each finding at once
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// End the program at the first error; implies --live
+    #[arg(long, conflicts_with = "no_check")]
+    pub(crate) halt_on_error: bool,
     /// Exit status if the program exits 0 and there are errors
     #[arg(long, value_name = "N", default_value_t = 66, value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,

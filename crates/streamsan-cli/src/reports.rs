@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::ignore_comments::{Mistake, Scanner};
 use crate::output::error;
 use std::path::{Path, PathBuf};
-use streamsan_check::{Config, Report};
+use streamsan_check::{Config, Region, Report};
 use streamsan_report::{Checked, Format, Options, Paths, Sources};
 use streamsan_trace::Log;
 
@@ -28,6 +28,8 @@ impl Judged {
     /// Checks a log, with the ignore comments of its sources.
     pub(crate) fn of(file: String, log: Box<dyn Log>, config: &Config) -> Self {
         let mut config = config.clone();
+        let asked_for = log.header().region.map(|(first, last)| Region { first, last });
+        config.region = config.region.or(asked_for);
         let mut scanner = Scanner::default();
         let files = Files { directories: vec![log.header().directory.clone()] };
         config.ignores.comments.extend(scanner.new_ignores(log.tables(), &files).comments);

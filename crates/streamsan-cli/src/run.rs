@@ -2,6 +2,7 @@
 
 mod child;
 pub(crate) mod installation;
+mod live;
 mod place;
 pub(crate) mod python;
 mod target;
@@ -19,6 +20,7 @@ use python::Python;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use streamsan_report::ColorChoice;
 use target::Target;
 pub(crate) use verdict::is_incomplete;
@@ -40,11 +42,20 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     refuse_to_overwrite(&trace, arguments.force)?;
     let place = place::Place::take(&trace)?;
 
-    let traces = traces::Traces::new(&trace);
+    let traces = Arc::new(traces::Traces::new(&trace));
     let mut command = target.command(&python);
     prepare(&mut command, arguments, &installation, &trace)?;
     say(&format!("recording to {} on the virtual device", trace.display()));
-    let end = child::run(command, &target.name())?;
+    let mut watch = None;
+    let end = child::run(command, &target.name(), |program| {
+        if arguments.live || arguments.halt_on_error {
+            let halt = arguments.halt_on_error;
+            watch = Some(live::Watch::start(Arc::clone(&traces), program.clone(), halt));
+        }
+    })?;
+    let halted = watch.is_some_and(live::Watch::finish);
+    // It ended because it was told to; that is no failure of its own.
+    let end = if halted { End::Exited(0) } else { end };
     place.keep_new();
     let status = if arguments.no_check {
         verdict::without_check(&traces, end)

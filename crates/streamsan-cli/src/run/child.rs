@@ -13,8 +13,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const FORWARDED: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Starts the command and waits for its end, passing on the signals that ask us to stop.
-pub(super) fn run(mut command: Command, name: &str) -> Result<End, Fault> {
+/// The program while it runs.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    /// Emptied before the process is reaped, so that its number is not used again while we may send to it.
+    process: Arc<Mutex<Option<Pid>>>,
+}
+
+impl Running {
+    /// Sends a signal, if the program still runs.
+    pub(super) fn send(&self, signal: Signal) {
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(process) = *process {
+            let _ = kill_process(process, signal);
+        }
+    }
+
+    fn end(&self) {
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Starts the command and waits for its end, passing on the signals that ask us to stop. `started` is called in between.
+pub(super) fn run(mut command: Command, name: &str, started: impl FnOnce(&Running)) -> Result<End, Fault> {
     // Taken over before the start: a signal in between must not leave a program without its parent.
     let mut signals =
         Signals::new(FORWARDED).map_err(|error| Fault::new(format!("cannot watch for signals: {error}")))?;
@@ -25,25 +46,22 @@ pub(super) fn run(mut command: Command, name: &str) -> Result<End, Fault> {
             .map_err(|error| Fault::new(format!("cannot watch for signals: {error}")))?;
     }
     let mut child = command.spawn().map_err(|error| Fault::new(format!("cannot start {name}: {error}")))?;
-    // Emptied before the process is reaped, so that its number is not used again while we may send to it.
-    let target = Arc::new(Mutex::new(Pid::from_raw(child.id().cast_signed())));
-    let (handle, receiver) = (signals.handle(), Arc::clone(&target));
+    let running = Running { process: Arc::new(Mutex::new(Pid::from_raw(child.id().cast_signed()))) };
+    let (handle, receiver) = (signals.handle(), running.clone());
     let forwarder = std::thread::spawn(move || {
         for signal in signals.forever() {
-            let target = receiver.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(process) = *target
-                && let Some(signal) = to_forward(signal)
-            {
-                let _ = kill_process(process, signal);
+            if let Some(signal) = to_forward(signal) {
+                receiver.send(signal);
             }
         }
     });
+    started(&running);
     if let Some(process) = Pid::from_raw(child.id().cast_signed()) {
         // Leaves the process to be reaped below.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(process), options) {}
     }
-    *target.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    running.end();
     let status = child.wait().map_err(|error| Fault::new(format!("cannot wait for {name}: {error}")))?;
     ended.store(true, Ordering::SeqCst);
     handle.close();
