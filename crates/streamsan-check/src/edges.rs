@@ -1,9 +1,10 @@
-//! Waits that a report proposes, to be imagined in a second pass.
+//! Waits that a report proposes, to be imagined in a second pass, and those that a user wants to be imagined.
 //!
 //! Code pasted before a line runs each time the line begins, before anything the line calls. A line begins
 //! when a thread's call stack holds it and the thread's previous event did not, or when the thread does a step
 //! of it again. The second is a guess where a line holds a loop of its own, such as a comprehension.
 
+use crate::Assumed;
 use crate::finding::FixAction;
 use std::collections::BTreeMap;
 use streamsan_trace::{SiteId, StringId, Tables};
@@ -24,19 +25,39 @@ impl Line {
     }
 }
 
-/// Proposed waits by line.
+/// A wait that is imagined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Imagined {
+    /// What a fix proposes.
+    Fix(FixAction),
+    /// The host waits for all streams of all devices: [`Assumed`].
+    Everything,
+}
+
+/// Imagined waits by line.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
-    actions: Vec<Vec<FixAction>>,
+    actions: Vec<Vec<Imagined>>,
     /// Per site, the lines with proposals that its stack holds.
     lines: Vec<Vec<u32>>,
 }
 
 impl Edges {
-    /// `proposed`: where the line is, and what is to be done before it.
-    pub(crate) fn new(proposed: impl IntoIterator<Item = (SiteId, FixAction)>, tables: &Tables) -> Self {
-        let mut by_line: BTreeMap<Line, Vec<FixAction>> = BTreeMap::new();
+    /// `proposed`: where the line is, and what is to be done before it. `assumed` lines are in place too.
+    pub(crate) fn new(
+        proposed: impl IntoIterator<Item = (SiteId, FixAction)>,
+        assumed: &[Assumed],
+        tables: &Tables,
+    ) -> Self {
+        let mut by_line: BTreeMap<Line, Vec<Imagined>> = BTreeMap::new();
+        for assumed in assumed {
+            for (index, _) in tables.strings.iter().enumerate().filter(|(_, text)| **text == assumed.file) {
+                let line = Line::Code(StringId(index as u32), assumed.line);
+                by_line.insert(line, vec![Imagined::Everything]);
+            }
+        }
         for (site, action) in proposed {
+            let action = Imagined::Fix(action);
             let actions = by_line.entry(Line::of(site, tables)).or_default();
             if !actions.contains(&action) {
                 actions.push(action);
@@ -71,7 +92,7 @@ impl Edges {
     }
 
     /// What is to be done when a thread goes from one site to another.
-    pub(crate) fn entering(&self, previous: SiteId, current: SiteId) -> impl Iterator<Item = FixAction> {
+    pub(crate) fn entering(&self, previous: SiteId, current: SiteId) -> impl Iterator<Item = Imagined> {
         let of = |site: SiteId| self.lines.get(site.index()).map_or(&[][..], Vec::as_slice);
         let before = of(previous);
         of(current)

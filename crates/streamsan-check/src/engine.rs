@@ -8,7 +8,7 @@
 
 use crate::blocks::{Block, Blocks};
 use crate::clock::{ChainId, Epoch};
-use crate::edges::Edges;
+use crate::edges::{Edges, Imagined};
 use crate::finding::{Actor, FixAction};
 use crate::hazard::{Hazard, Origin, order_rule};
 use crate::ignores::IgnoreState;
@@ -233,10 +233,11 @@ impl Engine {
         visit.steps.push(step);
         for action in entering {
             match action {
-                FixAction::WaitStream { waiter, awaited, .. } => {
+                Imagined::Fix(FixAction::WaitStream { waiter, awaited, .. }) => {
                     self.order.wait_for_stream(waiter, awaited, event.number);
                 }
-                FixAction::SynchronizeStream { awaited } => {
+                Imagined::Everything => self.order.host_wait_for_everything(event.number),
+                Imagined::Fix(FixAction::SynchronizeStream { awaited }) => {
                     self.order.host_wait_for_stream(awaited, event.number);
                 }
             }

@@ -1,6 +1,6 @@
 //! Findings: what is reported, as plain values. No words beyond names; `streamsan-report` writes sentences.
 
-use crate::rules::Rule;
+use crate::rules::{Level, Rule};
 use streamsan_trace::{
     AccessMode, BlockId, DeviceId, EventId, FrameId, LabelId, OpKind, OpNumber, SiteId, StreamId, ThreadId,
 };
@@ -32,8 +32,18 @@ pub struct Finding {
     pub removes: usize,
     /// Further statements, in order.
     pub notes: Vec<Note>,
-    /// Stable identity across runs: a hash of the rule and both places.
+    /// Stable identity across runs: a hash of the rule and, of both places, the file's name, the function and the
+    /// label. No line numbers: they change with every edit above.
     pub fingerprint: u64,
+    /// The level, if [`Config::levels`](crate::Config::levels) gives the rule another one than its own.
+    pub set_level: Option<Level>,
+}
+
+impl Finding {
+    /// How serious it is.
+    pub fn level(&self) -> Level {
+        self.set_level.unwrap_or(self.rule.level())
+    }
 }
 
 /// One operation of a finding.

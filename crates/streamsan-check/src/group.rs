@@ -58,7 +58,7 @@ pub(crate) fn fold(findings: &mut Vec<Finding>, tables: &Tables) {
 /// By level, then by place.
 pub(crate) fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| {
-        (finding.rule.level(), finding.second.number, finding.rule, finding.first.map(|place| place.number))
+        (finding.level(), finding.second.number, finding.rule, finding.first.map(|place| place.number))
     });
 }
 
@@ -117,6 +117,7 @@ impl Grouper {
             removes: 0,
             notes: near_misses(tables, hazard, engine),
             fingerprint: fingerprint(hazard.rule, first.as_ref(), &second, tables),
+            set_level: None,
         }
     }
 }

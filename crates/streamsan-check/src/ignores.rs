@@ -355,6 +355,7 @@ fn unused(entry: &Entry, number: OpNumber, origin: Origin, tables: &Tables) -> F
         removes: 0,
         notes,
         fingerprint: fingerprint(Rule::Ss903, None, &second, tables),
+        set_level: None,
     }
 }
 

@@ -55,6 +55,26 @@ pub struct Config {
     pub ignores: Ignores,
     /// Report only what happens here, with the order of all that was before.
     pub region: Option<Region>,
+    /// Levels in place of the rules' own; the last one for a rule counts.
+    pub levels: Vec<(Rule, Level)>,
+    /// Check as if a wait for everything stood before these lines.
+    pub assume: Vec<Assumed>,
+}
+
+impl Config {
+    /// The level that is set for a rule.
+    fn level(&self, rule: Rule) -> Option<Level> {
+        self.levels.iter().rev().find(|(other, _)| *other == rule).map(|&(_, level)| level)
+    }
+}
+
+/// A line before which the host is assumed to wait for all work of all devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumed {
+    /// The file, as the log names it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
 }
 
 /// A part of a log: a hazard is in it if its later operation is.
@@ -75,7 +95,8 @@ pub struct Region {
 /// ```
 pub fn check(log: &dyn Log, config: &Config) -> Report {
     let mut grouper = Grouper::default();
-    let engine = walk(log, Edges::default(), config, &mut grouper);
+    let assumed = Edges::new([], &config.assume, log.tables());
+    let engine = walk(log, assumed, config, &mut grouper);
     let mut report = outcome(&engine, &grouper, log.tables());
     verify::verify(log, config, &mut report.findings);
     finish(&mut report, config, log.tables());
@@ -99,6 +120,10 @@ fn finish(report: &mut Report, config: &Config, tables: &Tables) {
     let found = report.findings.len();
     report.findings.retain(|finding| !config.ignore.contains(&finding.rule));
     report.hidden = (found - report.findings.len()) as u64;
+    for finding in &mut report.findings {
+        finding.set_level = config.level(finding.rule);
+    }
+    group::sort(&mut report.findings);
 }
 
 /// All unordered conflicting pairs that the engine sees, in log order of the later one, before grouping.

@@ -42,7 +42,12 @@ impl LiveCheck {
     /// Findings that are new since the last call, as they were when they first occurred.
     pub fn new_findings(&mut self) -> Vec<Finding> {
         let new = self.grouper.findings[self.given..].iter();
-        let wanted = new.filter(|finding| !self.config.ignore.contains(&finding.rule)).cloned().collect();
+        let wanted = new.filter(|finding| !self.config.ignore.contains(&finding.rule)).cloned();
+        let wanted = wanted.map(|mut finding| {
+            finding.set_level = self.config.level(finding.rule);
+            finding
+        });
+        let wanted = wanted.collect();
         self.given = self.grouper.findings.len();
         wanted
     }

@@ -252,6 +252,14 @@ impl HappensBefore {
         }
     }
 
+    /// An edge as if the host had just waited for all work issued to all streams of all devices.
+    pub(crate) fn host_wait_for_everything(&mut self, number: OpNumber) {
+        let used = self.streams.iter().filter(|(_, state)| state.chain.is_some());
+        for stream in used.map(|(&stream, _)| stream).collect::<Vec<_>>() {
+            self.host_wait_for_stream(stream, number);
+        }
+    }
+
     fn covered(&self, target: WaitTarget) -> Vec<Snapshot> {
         match target {
             WaitTarget::Event(event) => {

@@ -57,11 +57,11 @@ pub struct Coverage {
 impl Report {
     /// Whether any finding is an error.
     pub fn has_errors(&self) -> bool {
-        self.findings.iter().any(|finding| finding.rule.level() == crate::Level::Error)
+        self.findings.iter().any(|finding| finding.level() == crate::Level::Error)
     }
 
     /// Whether any finding is a warning.
     pub fn has_warnings(&self) -> bool {
-        self.findings.iter().any(|finding| finding.rule.level() == crate::Level::Warning)
+        self.findings.iter().any(|finding| finding.level() == crate::Level::Warning)
     }
 }

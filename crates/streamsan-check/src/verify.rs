@@ -33,7 +33,7 @@ pub(crate) fn verify(log: &dyn Log, config: &Config, findings: &mut [Finding]) {
     let tables = log.tables();
     let mut ends: BTreeMap<OpNumber, SiteId> =
         findings.iter().filter_map(|finding| Some((finding.ordered_up_to?.number, SiteId(0)))).collect();
-    let edges = Edges::new(findings.iter().flat_map(proposals), tables);
+    let edges = Edges::new(findings.iter().flat_map(proposals), &config.assume, tables);
     let mut remaining = Remaining::default();
     let mut engine = Engine::new(edges, config);
     let mut next = ends.iter_mut().peekable();
@@ -74,7 +74,7 @@ pub(crate) fn relate(log: &dyn Log, config: &Config, events: u64, findings: &mut
         }
         let Some(left) = passes.checked_sub(1) else { return };
         passes = left;
-        let edges = Edges::new(proposals(finding), tables);
+        let edges = Edges::new(proposals(finding), &config.assume, tables);
         let mut remaining = Remaining::default();
         walk(log, edges, config, &mut remaining);
         if key_of(finding, tables).is_none_or(|key| remaining.0.contains(&key)) {

@@ -123,7 +123,7 @@ impl LiveTrace {
         let describe = |(finding, line): (&streamsan_check::Finding, &str)| NewFinding {
             number: finding.second.number.0,
             rule: finding.rule.code(),
-            is_error: finding.rule.level() == Level::Error,
+            is_error: finding.level() == Level::Error,
             line: line.to_owned(),
             fix: fix_line(finding, &view),
         };

@@ -32,7 +32,7 @@ pub(crate) fn level(level: Level) -> &'static str {
 fn line(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> String {
     let place = locate(log, primary_site(finding))
         .map_or_else(|| "unknown place".to_owned(), |place| place.line_and_column());
-    let (level, code) = (level(finding.rule.level()), finding.rule.code());
+    let (level, code) = (level(finding.level()), finding.rule.code());
     let what = short_headline(finding, names);
     let actors = match finding.first {
         Some(first) => {

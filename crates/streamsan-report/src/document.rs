@@ -340,7 +340,7 @@ fn convert<'a>(
         trace: checked.file,
         rule: finding.rule.code(),
         name: finding.rule.name(),
-        level: level(finding.rule.level()),
+        level: level(finding.level()),
         hazard: hazard(finding),
         fingerprint: format!("{:016x}", finding.fingerprint),
         count: finding.count,

@@ -110,7 +110,7 @@ fn render_finding(
 ) -> String {
     let log = checked.log;
     let rule = finding.rule;
-    let level = match rule.level() {
+    let level = match finding.level() {
         streamsan_check::Level::Error => Level::ERROR,
         streamsan_check::Level::Warning => Level::WARNING,
         streamsan_check::Level::Note => Level::NOTE,

@@ -138,7 +138,7 @@ fn total(checked: &[Checked<'_>]) -> Coverage {
 
 fn level_count(checked: &[Checked<'_>], level: Level) -> u64 {
     let findings = checked.iter().flat_map(|checked| &checked.report.findings);
-    findings.filter(|finding| finding.rule.level() == level).count() as u64
+    findings.filter(|finding| finding.level() == level).count() as u64
 }
 
 struct Row {

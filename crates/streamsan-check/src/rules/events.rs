@@ -106,5 +106,6 @@ fn finding(rule: Rule, event: &Event, count: u64, tables: &Tables) -> Finding {
         removes: 0,
         notes,
         fingerprint: fingerprint(rule, None, &second, tables),
+        set_level: None,
     }
 }

@@ -191,7 +191,7 @@ fn say_end(end: End) {
 fn counts(judged: &[Judged]) -> String {
     let count = |level| {
         let findings = judged.iter().flat_map(|one| &one.report.findings);
-        findings.filter(|finding| finding.rule.level() == level).count()
+        findings.filter(|finding| finding.level() == level).count()
     };
     let spoken = |count: usize, word: &str| match count {
         1 => format!("1 {word}"),

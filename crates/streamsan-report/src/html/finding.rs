@@ -111,7 +111,7 @@ pub(super) fn brief(id: &str, finding: &Finding, context: &Context<'_>, facets: 
 }
 
 fn summary(id: &str, finding: &Finding, places: &[Spot<'_>], names: &Names<'_>) -> String {
-    let (class, level) = match finding.rule.level() {
+    let (class, level) = match finding.level() {
         Level::Error => ("error", "error"),
         Level::Warning => ("warning", "warning"),
         Level::Note => ("note", "note"),

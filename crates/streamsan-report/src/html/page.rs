@@ -118,7 +118,7 @@ fn facts(checked: &[Checked<'_>]) -> String {
 fn counts(checked: &[Checked<'_>]) -> (u64, u64) {
     let of = |level| {
         let findings = checked.iter().flat_map(|one| &one.report.findings);
-        findings.filter(|finding| finding.rule.level() == level).count() as u64
+        findings.filter(|finding| finding.level() == level).count() as u64
     };
     (of(Level::Error), of(Level::Warning))
 }

@@ -75,6 +75,7 @@ impl Case {
             removes: 0,
             notes: Vec::new(),
             fingerprint: 0x9c1f_0042_0000_abcd,
+            set_level: None,
         });
         case
     }
