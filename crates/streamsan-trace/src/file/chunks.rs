@@ -56,7 +56,8 @@ impl Span {
         }
         let chunk = self.start - CHUNK_HEADER as u64;
         let field = chunk + ChunkHeader::COMMITTED_OFFSET as u64;
-        let committed = read_length(source, field).map_err(|_| Damage::unreadable(field))?;
+        let committed =
+            read_length(source, field, self.end - self.start).map_err(|_| Damage::unreadable(field))?;
         // A file that shrank is noticed where its bytes are missing.
         let Some(committed) = committed else { return Ok(()) };
         if committed > self.limit - self.start {

@@ -8,8 +8,11 @@ use super::chunks::{Damage, Span};
 use super::record::{RECORD, Record, followers};
 use super::source::Source;
 
-/// How many records a thread's window holds: 64 KiB.
-const WINDOW: u64 = 2048;
+/// How many records a thread's window holds: 64 KiB, or less if there are many threads.
+const WINDOW: std::ops::RangeInclusive<u64> = 16..=2048;
+
+/// How many records the windows of the first threads hold together: 16 MiB.
+const ALL_WINDOWS: u64 = 1 << 19;
 
 /// Greatest event number: no run makes so many calls, and whoever counts on has room above it.
 const MOST_NUMBER: u64 = 1 << 63;
@@ -25,6 +28,8 @@ pub(super) struct Cursor {
     /// The last number taken.
     pub last_number: u64,
     window: Vec<Record>,
+    /// How many records the window holds at most.
+    most: u64,
     /// Which record of the window is the next.
     position: usize,
     /// Whether the merge has it in its queue.
@@ -45,8 +50,10 @@ pub(super) enum Peek {
 }
 
 impl Cursor {
-    pub fn new(thread: u32) -> Self {
+    /// The cursor of a thread when there are `others` already.
+    pub fn new(thread: u32, others: usize) -> Self {
         Self {
+            most: (ALL_WINDOWS / (others as u64 + 1)).clamp(*WINDOW.start(), *WINDOW.end()),
             thread,
             spans: VecDeque::new(),
             at: 0,
@@ -131,7 +138,7 @@ impl Cursor {
         if let Some(record) = self.window.get(self.position) {
             return Ok(*record);
         }
-        let count = self.left().min(WINDOW) as usize;
+        let count = self.left().min(self.most) as usize;
         self.position = 0;
         self.window.resize(count, Record::zeroed());
         let bytes = source.read_at(self.at, cast_slice_mut(&mut self.window));

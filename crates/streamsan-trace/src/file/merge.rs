@@ -47,7 +47,7 @@ impl Merge {
     /// Takes up a chunk. Those of one thread come in order.
     pub fn push(&mut self, span: Span) {
         let index = *self.by_thread.entry(span.thread).or_insert_with(|| {
-            self.cursors.push(Cursor::new(span.thread));
+            self.cursors.push(Cursor::new(span.thread, self.cursors.len()));
             self.cursors.len() - 1
         });
         self.cursors[index].push(span);

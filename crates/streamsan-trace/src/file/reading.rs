@@ -98,7 +98,7 @@ impl<S: Source> Reading<S> {
 
     /// Finds the chunks that are new.
     fn look(&mut self) -> Result<(), ReadError> {
-        let end = read_length(&self.source, FileHeader::END_OFFSET as u64)?;
+        let end = read_length(&self.source, FileHeader::END_OFFSET as u64, self.end)?;
         let length = self.source.length()?;
         let Some(end) = end else { return Err(ReadError::HeaderCut { length: length as usize }) };
         if end < self.end {

@@ -63,12 +63,17 @@ impl Source for File {
     }
 }
 
-/// A length at `offset` that the recorder raises while it is read; `None` if the bytes are not there.
+/// A length at `offset` that the recorder raises while it is read, and that was `known` before; `None` if the bytes are
+/// not there.
 ///
 /// What it covers may be read afterwards. Linux copies eight aligned bytes at once on the machines it runs on, but
-/// promises that nowhere, so the field is copied twice and the smaller value counts: a mixture of old and new bytes
+/// promises that nowhere, so a new value is copied twice and the smaller one counts: a mixture of old and new bytes
 /// that is too great would have to come twice.
-pub(super) fn read_length<S: Source + ?Sized>(source: &S, offset: u64) -> io::Result<Option<u64>> {
+pub(super) fn read_length<S: Source + ?Sized>(
+    source: &S,
+    offset: u64,
+    known: u64,
+) -> io::Result<Option<u64>> {
     let mut least = u64::MAX;
     for _ in 0..2 {
         let mut bytes = [0; 8];
@@ -76,6 +81,9 @@ pub(super) fn read_length<S: Source + ?Sized>(source: &S, offset: u64) -> io::Re
             return Ok(None);
         }
         least = least.min(u64::from_le_bytes(bytes));
+        if least == known {
+            break;
+        }
     }
     fence(Ordering::Acquire);
     Ok(Some(least))

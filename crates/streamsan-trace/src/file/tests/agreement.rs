@@ -79,7 +79,8 @@ fn agree(bytes: &[u8], path: &Path) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    // Fewer than usual: each case is many files.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 3))]
 
     #[test]
     fn of_whole_files_and_any_prefix(trace in traces(40), shares in vec(any::<prop::sample::Index>(), 6)) {
@@ -132,6 +133,17 @@ fn of_a_file_with_every_byte_changed() {
             agree(&bytes, &path);
         }
     }
+}
+
+#[test]
+fn of_hundreds_of_threads_that_take_turns() {
+    let mut trace = turns(20_000);
+    for event in &mut trace.events {
+        event.thread = crate::ThreadId((event.number.0 * event.number.0 % 701) as u32);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = write_bytes(&trace).unwrap();
+    agree(&bytes, &folder.path().join("run.sstrace"));
 }
 
 #[test]
