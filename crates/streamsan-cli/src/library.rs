@@ -3,7 +3,7 @@
 use crate::arguments::parse_rules;
 use crate::ignore_comments::Mistake;
 use crate::reports::{Judged, render};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use streamsan_check::{Config, Region, Rule};
 use streamsan_report::Format;
 use streamsan_trace::file::{ReadError, TraceFile};
@@ -84,4 +84,31 @@ fn rules(words: &[String]) -> Result<Vec<Rule>, CheckError> {
         rules.extend(found.0);
     }
     Ok(rules)
+}
+
+/// Writes the trace of a stream program (`docs/programs.md`), for those who have none at hand.
+///
+/// # Errors
+///
+/// What is wrong with the program, or with the file.
+pub fn write_program(name: &str, text: &str, path: &Path) -> Result<(), ProgramError> {
+    let program =
+        streamsan_sim::parse(name, text).map_err(|error| ProgramError::Program(error.to_string()))?;
+    let mut trace = streamsan_sim::lower(&program, name, "simulated").trace;
+    trace.header.directory = path
+        .parent()
+        .and_then(|folder| std::path::absolute(folder).ok())
+        .unwrap_or_default()
+        .display()
+        .to_string();
+    streamsan_trace::file::write(&trace, path).map_err(ProgramError::Write)
+}
+
+/// Why no trace was written.
+#[derive(Debug)]
+pub enum ProgramError {
+    /// The program is not one.
+    Program(String),
+    /// The file cannot be written.
+    Write(std::io::Error),
 }

@@ -13,6 +13,7 @@ mod errors;
 mod events;
 mod frames;
 mod host_memory;
+mod live;
 mod operation;
 mod plan;
 mod ranges;
@@ -46,13 +47,15 @@ mod _core {
     #[pymodule_export]
     use crate::host_memory::{announce_page_locked, escape, record_stream};
     #[pymodule_export]
+    use crate::live::Live;
+    #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]
     use crate::ranges::{
         annotate, is_rule, name_tensor, range_begin, range_end, record_annotated, settle, trace_path,
     };
     #[pymodule_export]
-    use crate::report::{check, formats, render, suffixes};
+    use crate::report::{check, formats, render, suffixes, write_excerpt, write_program};
     #[pymodule_export]
     use crate::runtime::draw_stream_graph;
     #[pymodule_export]

@@ -1,13 +1,14 @@
 //! Checking traces for `streamsan.check` and writing their reports. What comes out is text; Python makes values of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use streamsan_cli::library::{CheckError, Checks, Request};
+use streamsan_cli::library::{self, CheckError, Checks, ProgramError, Request};
 use streamsan_report::Format;
-use streamsan_trace::file::ReadError;
+use streamsan_trace::OpNumber;
+use streamsan_trace::file::{self, ReadError, TraceFile};
 
 use crate::errors::TraceError;
 
@@ -101,6 +102,45 @@ pub fn suffixes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict.set_item(suffix, format)?;
     }
     Ok(dict)
+}
+
+/// Writes the trace at `source` up to the event `last` to a new file, with what begins at `first` as the part that is
+/// checked.
+///
+/// Raises `OSError` if a file cannot be read or written, `TraceError` if the source is no trace.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
+pub fn write_excerpt(
+    py: Python<'_>,
+    source: PathBuf,
+    target: PathBuf,
+    first: u64,
+    last: u64,
+) -> PyResult<()> {
+    py.detach(|| {
+        let log =
+            TraceFile::open(&source).map_err(|error| read_error(&source.display().to_string(), &error))?;
+        file::write_excerpt(&log, OpNumber(first), OpNumber(last), &target)
+            .map_err(|error| write_error(&target, &error))
+    })
+}
+
+/// Writes the trace of a stream program, for tests and examples without torch: streams, waits, reads and writes, one a
+/// line. `name` is the file that findings name.
+///
+/// Raises `ValueError` if the program is none, `OSError` if the file cannot be written.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
+pub fn write_program(name: &str, text: &str, path: PathBuf) -> PyResult<()> {
+    library::write_program(name, text, &path).map_err(|error| match error {
+        ProgramError::Program(message) => PyValueError::new_err(message),
+        ProgramError::Write(error) => write_error(&path, &error),
+    })
+}
+
+fn write_error(path: &Path, error: &std::io::Error) -> PyErr {
+    let text = error.to_string().split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((error.raw_os_error().unwrap_or(0), text, path.display().to_string()))
 }
 
 /// The exception for an error. What is wrong with a file is a builtin one, with the file's name.

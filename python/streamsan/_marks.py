@@ -1,0 +1,233 @@
+"""What a program says of itself: names, what a kernel touches, what is not to be reported.
+
+All of it does nothing, and costs next to nothing, in a process that is not recorded. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable
+from contextlib import ContextDecorator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    import torch
+
+_Named = TypeVar("_Named", bound="torch.Tensor | torch.Stream")
+
+_TRACE: Final = "STREAMSAN_TRACE"
+_IGNORE: Final = 1
+_READ, _WRITE, _UPDATE = 0, 1, 2
+_RULE: Final = re.compile(r"SS\d{3}|[a-z]+(-[a-z]+)+")
+
+_attached: bool | None = None
+
+
+def recorder() -> Any:
+    """Returns the native module if this process is recorded, else None."""
+    global _attached
+    if _attached is None:
+        # The variable is there from the start of a process that is recorded.
+        _attached = _TRACE in os.environ and _attach()
+    if not _attached:
+        return None
+    from streamsan import _core
+
+    return _core if _core.recording() else None
+
+
+def _attach() -> bool:
+    from streamsan import _core
+
+    return _core.attach()
+
+
+def name(subject: _Named, name: str) -> _Named:
+    """Gives a stream or a tensor the name that reports call it by.
+
+    Without it a stream or a tensor has the name of the variable that it was first assigned to.
+
+    Args:
+        subject: A stream, or a tensor on a device or in page-locked memory. The name is that of the tensor's whole
+            memory, which views share.
+        name: The name.
+
+    Returns:
+        The same object, so that it can be named where it is made.
+
+    Raises:
+        TypeError: if it is neither a stream nor a tensor, in a process that is recorded.
+
+    Example:
+        >>> import streamsan, torch
+        >>> side = streamsan.name(torch.cuda.Stream(), "upload")  # doctest: +DEVICE
+    """
+    core = recorder()
+    if core is not None:
+        _tell_name(core, subject, name)
+    return subject
+
+
+def _tell_name(core: Any, subject: Any, name: str) -> None:
+    import torch
+
+    if isinstance(subject, torch.Stream):
+        from streamsan.torch.stream_handles import handle
+
+        found = handle(subject)
+        if found is not None:
+            core.name_stream(*found, name, True)
+    elif isinstance(subject, torch.Tensor):
+        core.name_tensor(subject, name)
+    else:
+        raise TypeError(f"only streams and tensors have names, and this is a {type(subject).__name__}")
+
+
+class annotate(ContextDecorator):  # noqa: N801
+    """Says what kernels touch that streamsan cannot know: of an extension, of Triton, of CuPy.
+
+    Each kernel that is launched inside, on this thread and outside torch's own operators, is recorded with these accesses
+    instead of as a gap (SS902). If no launch is seen inside, one operation on the stream that is current at the
+    end stands for what was done. On the virtual device such kernels still compute nothing.
+
+    Can also be used as a decorator.
+
+    Args:
+        reads: Tensors that are read.
+        writes: Tensors that are written. One that is in both is read before it is written.
+        label: What to call the operation if no launch is seen.
+
+    Example:
+        >>> import streamsan, torch
+        >>> x, y = torch.ones(4), torch.empty(4)
+        >>> with streamsan.annotate(reads=[x], writes=[y]):
+        ...     pass  # my_extension.scale(x, y)
+    """
+
+    def __init__(
+        self,
+        *,
+        reads: Iterable[torch.Tensor] = (),
+        writes: Iterable[torch.Tensor] = (),
+        label: str = "annotated kernel",
+    ) -> None:
+        """Keeps what is said."""
+        self._reads = tuple(reads)
+        self._writes = tuple(writes)
+        self._label = label
+
+    def _recreate_cm(self) -> annotate:
+        return annotate(reads=self._reads, writes=self._writes, label=self._label)
+
+    def __enter__(self) -> None:
+        core = recorder()
+        if core is not None:
+            levels = _levels()
+            level = _Level(self._accesses())
+            seen = core.annotate(level.accesses)
+            if levels:
+                levels[-1].launches += seen
+            levels.append(level)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        levels: list[_Level] = getattr(_local, "levels", _NONE)
+        core = recorder() if levels else None
+        if core is None:
+            return
+        level = levels.pop()
+        level.launches += core.annotate(levels[-1].accesses if levels else None)
+        if level.launches == 0 and kind is None:
+            core.record_annotated(self._label, level.accesses)
+
+    def _accesses(self) -> list[tuple[torch.Tensor, int]]:
+        written = {id(tensor) for tensor in self._writes}
+        read = {id(tensor) for tensor in self._reads}
+        accesses = [(tensor, _READ) for tensor in self._reads if id(tensor) not in written]
+        accesses += [(tensor, _UPDATE if id(tensor) in read else _WRITE) for tensor in self._writes]
+        return accesses
+
+
+class _Level:
+    """One `annotate` that a thread is in."""
+
+    def __init__(self, accesses: list[tuple[torch.Tensor, int]]) -> None:
+        self.accesses = accesses
+        self.launches = 0
+
+
+_local = threading.local()
+_NONE: Final[list[_Level]] = []
+
+
+def _levels() -> list[_Level]:
+    levels: list[_Level] | None = getattr(_local, "levels", None)
+    if levels is None:
+        levels = _local.levels = []
+    return levels
+
+
+class ignore(ContextDecorator):  # noqa: N801
+    """Leaves out findings of some rules, and counts them.
+
+    A hazard is left out if one of its two operations was issued inside, by the thread that is inside. What an
+    autograd engine does for a `backward()` called inside counts as inside. Reports say how much was left out and why; an ignore
+    that left out nothing is reported as SS903. For single lines there is the comment
+    `# streamsan: ignore[SS101] reason`.
+
+    Can also be used as a decorator. Do not hold it across an `await`: it belongs to the thread.
+
+    Args:
+        *rules: Codes or names of rules, such as `"SS101"`.
+        reason: Why this is no hazard. People who read the code will ask.
+
+    Raises:
+        ValueError: if no rule is named, a word is no rule, or the reason is empty.
+
+    Example:
+        >>> import streamsan
+        >>> with streamsan.ignore("SS101", reason="the extension waits for its own event"):
+        ...     pass
+        >>> streamsan.ignore("SS1O1", reason="a slip")
+        Traceback (most recent call last):
+            ...
+        ValueError: 'SS1O1' is no rule; `streamsan explain rules` lists them
+    """
+
+    def __init__(self, *rules: str, reason: str) -> None:
+        """Checks what is said, recorded or not."""
+        if not rules:
+            raise ValueError('name the rules to ignore, such as ignore("SS101", reason="...")')
+        for rule in rules:
+            if not _RULE.fullmatch(rule):
+                raise ValueError(f"{rule!r} is no rule; `streamsan explain rules` lists them")
+        if not reason.strip():
+            raise ValueError(f"say why {', '.join(rules)} can be ignored here: the reason is empty")
+        self._rules = rules
+        self._reason = " ".join(reason.split())
+        self._label = f"{','.join(rules)} {self._reason}"
+        self._entered = 0
+
+    def _recreate_cm(self) -> ignore:
+        return ignore(*self._rules, reason=self._reason)
+
+    def __enter__(self) -> None:
+        core = recorder()
+        if core is not None:
+            for rule in self._rules:
+                if not core.is_rule(rule):
+                    raise ValueError(f"{rule!r} is no rule; `streamsan explain rules` lists them")
+            core.range_begin(_IGNORE, self._label)
+            self._entered += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        core = recorder()
+        if core is not None and self._entered > 0:
+            self._entered -= 1
+            core.range_end(_IGNORE)
