@@ -157,25 +157,28 @@ def rates(size):
 
 
 def function_seconds(function, item):
-    """Seconds of the function on the device for one item: the median of many, between events."""
+    """Seconds of the function for one item: on the device, replayed from a graph, and of the host that calls it."""
     x = item.to("cuda")
     function(x)
-    times = []
-    for _ in range(20):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda.synchronize()
-        begin.record()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
         function(x)
-        end.record()
+    device = timed(lambda: [graph.replay() for _ in range(50)]) / 50
+    host = []
+    for _ in range(30):
         torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / 1e3)
-    return statistics.median(times)
+        begin = time.perf_counter()
+        function(x)
+        host.append(time.perf_counter() - begin)
+    torch.cuda.synchronize()
+    return device, statistics.median(host)
 
 
-def ideal(link, size, compute, count):
-    """Seconds at best: the longest of the stages and of the shared link for each item, and fill and drain."""
+def ideal(link, size, compute, issue, count):
+    """Seconds at best: the longest of stages, shared link and host for each item, and fill and drain."""
     up, down = size / link["up"], size / link["down"]
-    turn = max(up, down, compute, 2 * size / link["both"])
+    turn = max(up, down, compute, issue, 2 * size / link["both"])
     return up + compute + down + (count - 1) * turn
 
 
@@ -187,8 +190,8 @@ def run_case(size, count_of_passes, total, rounds, link):
     out = [torch.empty(elements, pin_memory=True) for _ in range(count)]
     function = passes(count_of_passes)
     expected = [function(torch.full((4,), float(value))) for value in range(7)]
-    compute = function_seconds(function, items[0])
-    best = ideal(link, size, compute, count)
+    compute, issue = function_seconds(function, items[0])
+    best = ideal(link, size, compute, issue, count)
     times = {name: [] for name in CONTENDERS}
     peaks, wrong = {}, set()
     for turn in range(rounds + 1):
@@ -210,6 +213,7 @@ def run_case(size, count_of_passes, total, rounds, link):
         "passes": count_of_passes,
         "items": count,
         "compute_ms": compute * 1e3,
+        "issue_ms": issue * 1e3,
         "ideal_s": best,
         "contenders": {},
     }
@@ -241,17 +245,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=4.0, help="bytes of a case, in GiB")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--mib", type=float, nargs="+", default=[1 / 16, 1, 16, 64], help="sizes of an item")
+    parser.add_argument("--passes", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(torch.__version__, torch.cuda.get_device_name(0), flush=True)
     total = int(options.gib * (1 << 30))
     cases = []
-    for mib in (1 / 16, 1, 16, 64):
+    for mib in options.mib:
         size = int(mib * MIB)
         link = rates(size)
         print(f"\nlink at {mib:g} MiB: up {link['up'] / 1e9:.1f}, down {link['down'] / 1e9:.1f}, ", end="")
         print(f"both {link['both'] / 1e9:.1f} GB/s", flush=True)
-        for count in (8, 64):
+        for count in options.passes:
             share = min(total, 2000 * size)
             cases.append(run_case(size, count, share, options.rounds, link) | {"link": link})
     if options.json:

@@ -33,10 +33,10 @@ kept = torch.empty(1000, device="cuda")
 items = [torch.full((1000,), float(item)) for item in range(12)]
 pinned = [item.pin_memory() for item in items]
 out = [torch.empty(1000, pin_memory=True) for _ in items]
-streamsan.pipeline(lambda x: x.mul_(2), pinned, out=out, slots=2)
-streamsan.pipeline(lambda x: x * 2, pinned, out=out, slots=2)
-streamsan.pipeline(lambda x: torch.mul(x, 2, out=kept), pinned, out=out, slots=2)
-streamsan.pipeline(lambda x: x * 2, items, slots=2)
+streamsan.pipeline(lambda x: x.mul_(2), pinned, out=out, slots=2, overlap=True)
+streamsan.pipeline(lambda x: x * 2, pinned, out=out, slots=2, overlap=True)
+streamsan.pipeline(lambda x: torch.mul(x, 2, out=kept), pinned, out=out, slots=2, overlap=True)
+streamsan.pipeline(lambda x: x * 2, items, slots=2, overlap=True)
 """
 
 

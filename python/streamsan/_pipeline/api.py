@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from streamsan._pipeline.failures import PipelineError, failed_items
-from streamsan._pipeline.items import check_leaf, flatten, places, signature
+from streamsan._pipeline.items import flatten, places, signature
 from streamsan._pipeline.progress import Progress
 from streamsan._pipeline.results import Results, Statistics
 from streamsan._pipeline.run import Loop
@@ -33,6 +33,7 @@ def pipeline(
     progress: bool = True,
     device: torch.device | str | int | None = None,
     grad: bool = False,
+    overlap: bool | None = None,
 ) -> Results:
     """Applies a torch function to any number of CPU tensors on the GPU, overlapped and in bounded memory.
 
@@ -57,6 +58,7 @@ def pipeline(
         progress: Whether to show progress on a terminal.
         device: The device; by default the current one.
         grad: Whether autograd records what the function does.
+        overlap: Whether to use three streams. By default what is faster for these items, decided after a few.
 
     Returns:
         The results in the order of the items, with ``statistics``.
@@ -96,6 +98,7 @@ def pipeline(
             out,
             Progress(progress, total),
             grad,
+            overlap,
         )
         loop.run(iterator)
     loop.results.statistics = loop.statistics(begin, size)
@@ -120,8 +123,6 @@ def _slot_size(item_bytes: int | None, iterator: Iterator[Any]) -> tuple[int | N
         return None, iterator
     leaves: list[torch.Tensor] = []
     flatten(first, leaves)
-    for position, leaf in enumerate(leaves):
-        check_leaf(leaf, f"item 0: tensor {position}")
     return max(places(signature(leaves))[1], 1), itertools.chain([first], iterator)
 
 

@@ -89,13 +89,15 @@ def views(arena: torch.Tensor, of: Signature) -> list[torch.Tensor]:
     return found
 
 
-def check_leaf(leaf: torch.Tensor, where: str) -> None:
+def check_leaf(leaf: torch.Tensor, position: int) -> None:
     """Refuses tensors that have no plain bytes on the CPU.
 
     Raises:
         TypeError: if the tensor is on a device, sparse, quantized, or a subclass that hides other tensors.
     """
     if leaf.device.type != "cpu":
-        raise TypeError(f"{where} is on {leaf.device}: give tensors on the CPU, the pipeline does the upload")
+        raise TypeError(
+            f"tensor {position} of the item is on {leaf.device}: the pipeline uploads tensors of the CPU"
+        )
     if leaf.layout is not torch.strided or leaf.is_quantized or leaf.is_nested:
-        raise TypeError(f"{where} is sparse, quantized or nested: give its plain parts")
+        raise TypeError(f"tensor {position} of the item is sparse, quantized or nested: give its plain parts")

@@ -4,11 +4,14 @@ Three streams: uploads, the function, downloads. An item is submitted to all thr
 between them and no wait of the host. The host waits in two places: before it fills a staging buffer again,
 and before it hands out a result. So the device's memory is that of the slots and of what the function makes,
 however far the host runs ahead, and neither `record_stream` nor a synchronize is needed.
+
+Where the host cannot even feed one stream, as with small items, three streams only cost events: the loop
+times a few items, and goes on with one stream if all stages of an item together take the device less than the
+host needs to submit it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 from collections import deque
@@ -19,7 +22,7 @@ from typing import Any, TypeAlias
 import torch
 
 from streamsan._pipeline.failures import ItemError
-from streamsan._pipeline.items import check_leaf, flatten, places, rebuild, signature
+from streamsan._pipeline.items import Signature, check_leaf, flatten, places, rebuild, signature
 from streamsan._pipeline.progress import Progress
 from streamsan._pipeline.results import Results, Statistics
 from streamsan._pipeline.slots import Slot, Stage, is_shared
@@ -36,6 +39,7 @@ class Item:
     index: int
     shape: object
     leaves: list[torch.Tensor]
+    signature: Signature = ()
     failed: ItemError | None = None
     staged: Future[list[torch.Tensor]] | None = None
     stage: Stage | None = None
@@ -57,6 +61,7 @@ class Loop:
         out: Callable[[int, Any], None] | Sequence[Any] | None,
         progress: Progress,
         grad: bool,
+        overlap: bool | None,
     ) -> None:
         """Makes the streams; the slots' memory belongs to the current stream."""
         self.function, self.device, self.slots, self.out = function, device, slots, out
@@ -65,6 +70,9 @@ class Loop:
         self.up, self.compute, self.down = (torch.cuda.Stream(device) for _ in range(3))
         for stream in (self.up, self.compute, self.down):
             stream.wait_stream(self.home)
+        self.undecided = overlap is None
+        if overlap is False:
+            self._join()
         self.up_stages: list[Stage | None] = [None] * len(slots)
         self.down_stages: list[Stage | None] = [None] * len(slots)
         self.worker = ThreadPoolExecutor(1, "streamsan-upload")
@@ -76,7 +84,9 @@ class Loop:
         self.bytes_up = self.bytes_down = 0
         self.sample = Sample()
         self.events: list[_Events] = []
+        self.sizes: dict[Signature, int] = {}
         self.after: torch.cuda.Event | None = None
+        self.begin = time.perf_counter()
 
     def run(self, items: Iterator[Any]) -> None:
         """Runs all items. Whatever happens, nothing is under way when it returns."""
@@ -108,14 +118,15 @@ class Loop:
     def _stage(self, index: int, source: object) -> Item:
         """Takes an item apart and starts to fill its staging buffer if its memory is pageable."""
         if isinstance(source, _Failure):
-            return Item(index, None, [], ItemError(index, "source", source.error))
+            return Item(index, None, [], failed=ItemError(index, "source", source.error))
         leaves: list[torch.Tensor] = []
         shape = flatten(source, leaves)
         item = Item(index, shape, leaves)
         try:
             for position, leaf in enumerate(leaves):
-                check_leaf(leaf, f"tensor {position} of the item")
-            _, size = places(signature(leaves))
+                check_leaf(leaf, position)
+            item.signature = signature(leaves)
+            size = self._size(item.signature)
             if size > self.slots[0].arena.numel():
                 raise ValueError(
                     f"it needs {size} bytes, a slot has {self.slots[0].arena.numel()}: "
@@ -127,6 +138,15 @@ class Loop:
             item.failed = ItemError(index, "upload", error)
         return item
 
+    def _size(self, of: Signature) -> int:
+        """Bytes of a slot for items of one signature."""
+        size = self.sizes.get(of)
+        if size is None:
+            if len(self.sizes) > 1000:
+                self.sizes.clear()
+            size = self.sizes[of] = places(of)[1]
+        return size
+
     def _fill(self, item: Item, leaves: list[torch.Tensor]) -> list[torch.Tensor]:
         """Copies pageable memory to a staging buffer, in a thread of its own."""
         turn = item.index % len(self.slots)
@@ -137,7 +157,7 @@ class Loop:
             # The item before was submitted: staging runs ahead by fewer items than there are buffers.
             stage.free.synchronize()
         item.stage = stage
-        staged = stage.views(signature(leaves))
+        staged = stage.views(item.signature)
         for target, leaf in zip(staged, leaves, strict=True):
             target.copy_(leaf)
         return staged
@@ -155,6 +175,8 @@ class Loop:
                 item.failed = ItemError(item.index, "upload", error)
         if item.failed is not None:
             return
+        if self.undecided:
+            self._decide(item.index)
         slot = self.slots[item.index % len(self.slots)]
         item.events = self.events.pop() if self.events else _three_events()
         clock = slot.clock if self.sample.wants(item.index) else None
@@ -170,27 +192,46 @@ class Loop:
             # What was submitted of the item may still use the slot and its staging buffer.
             uploaded, computed, downloaded = item.events
             uploaded.record(self.up)
-            self.compute.wait_event(uploaded)
-            computed.record(self.compute)
-            self.down.wait_event(computed)
+            if self.up is not self.compute:
+                self.compute.wait_event(uploaded)
+                computed.record(self.compute)
+                self.down.wait_event(computed)
             downloaded.record(self.down)
+        finally:
+            torch.cuda.set_stream(self.home)
         slot.downloaded = item.events[2]
+
+    def _decide(self, index: int) -> None:
+        """Goes on with one stream if that is faster, once enough items were timed."""
+        if index < self.sample.enough or not self.sample.is_ready():
+            return
+        self.undecided = False
+        stages = [seconds for seconds in self.sample.medians() if seconds is not None]
+        if stages and sum(stages) < (time.perf_counter() - self.begin) / index:
+            self._join()
+
+    def _join(self) -> None:
+        """Makes one stream of the three."""
+        for other in (self.up, self.down):
+            self.compute.wait_stream(other)
+        self.up = self.down = self.compute
 
     def _upload(
         self, slot: Slot, item: Item, events: _Events, clock: list[torch.cuda.Event] | None
     ) -> list[torch.Tensor]:
-        inputs = slot.views(signature(item.leaves))
-        if slot.downloaded is not None:
+        inputs = slot.views(item.signature)
+        torch.cuda.set_stream(self.up)
+        if slot.downloaded is not None and self.up is not self.compute:
             self.up.wait_event(slot.downloaded)
-        with torch.cuda.stream(self.up):
-            if clock is not None:
-                clock[0].record(self.up)
-            for target, leaf in zip(inputs, item.leaves, strict=True):
-                target.copy_(leaf, non_blocking=True)
-                self.bytes_up += leaf.nbytes
-            if clock is not None:
-                clock[1].record(self.up)
-        events[0].record(self.up)
+        if clock is not None:
+            clock[0].record(self.up)
+        for target, leaf in zip(inputs, item.leaves, strict=True):
+            target.copy_(leaf, non_blocking=True)
+            self.bytes_up += leaf.nbytes
+        if clock is not None:
+            clock[1].record(self.up)
+        if item.stage is not None or self.up is not self.compute:
+            events[0].record(self.up)
         if item.stage is not None:
             item.stage.free = events[0]
         return inputs
@@ -203,21 +244,27 @@ class Loop:
         inputs: list[torch.Tensor],
         clock: list[torch.cuda.Event] | None,
     ) -> None:
-        if self.after is not None:
-            self.compute.wait_event(self.after)
-            self.after = None
-        self.compute.wait_event(events[0])
+        torch.cuda.set_stream(self.compute)
+        if self.up is not self.compute:
+            if self.after is not None:
+                self.compute.wait_event(self.after)
+                self.after = None
+            self.compute.wait_event(events[0])
         # The upload has waited for the download of the slot's item before: its result may go, and this stream
         # may use the memory again.
         slot.kept = None
-        mode = contextlib.nullcontext() if self.grad else torch.no_grad()
-        with torch.cuda.stream(self.compute), mode:
-            if clock is not None:
-                clock[2].record(self.compute)
-            item.result = self.function(rebuild(item.shape, inputs))
-            if clock is not None:
-                clock[3].record(self.compute)
-        events[1].record(self.compute)
+        if clock is not None:
+            clock[2].record(self.compute)
+        argument = rebuild(item.shape, inputs)
+        if self.grad:
+            item.result = self.function(argument)
+        else:
+            with torch.no_grad():
+                item.result = self.function(argument)
+        if clock is not None:
+            clock[3].record(self.compute)
+        if self.down is not self.compute:
+            events[1].record(self.compute)
 
     def _download(
         self, slot: Slot, item: Item, events: _Events, clock: list[torch.cuda.Event] | None
@@ -232,16 +279,17 @@ class Loop:
         given = self._given(item, found)
         direct = given is not None and all(leaf.is_pinned() for leaf in given)
         targets = given if direct and given is not None else self._staging(item, found)
-        self.down.wait_event(events[1])
-        with torch.cuda.stream(self.down), torch.no_grad():
-            if clock is not None:
-                clock[4].record(self.down)
-            for target, leaf in zip(targets, found, strict=True):
-                if target is not leaf:
-                    target.copy_(leaf, non_blocking=True)
-                    self.bytes_down += leaf.nbytes
-            if clock is not None:
-                clock[5].record(self.down)
+        if self.down is not self.compute:
+            self.down.wait_event(events[1])
+        torch.cuda.set_stream(self.down)
+        if clock is not None:
+            clock[4].record(self.down)
+        for target, leaf in zip(targets, found, strict=True):
+            if target is not leaf:
+                target.copy_(leaf.detach() if leaf.requires_grad else leaf, non_blocking=True)
+                self.bytes_down += leaf.nbytes
+        if clock is not None:
+            clock[5].record(self.down)
         events[2].record(self.down)
         item.targets = targets
         if clock is not None:
@@ -268,7 +316,7 @@ class Loop:
         """Page-locked memory for a result, free again after the item that used it before was emptied."""
         turn = item.index % len(self.slots)
         of = signature(found)
-        _, size = places(of)
+        size = self._size(of)
         stage = self.down_stages[turn]
         if stage is not None and isinstance(stage.user, Future):
             stage.user.exception()
@@ -327,6 +375,7 @@ class Loop:
         """Leaves nothing under way, and gives the slots back to the stream that they came from."""
         self.worker.shutdown(cancel_futures=True)
         self.finisher.shutdown(cancel_futures=True)
+        torch.cuda.set_stream(self.home)
         for stream in (self.up, self.compute, self.down):
             self.home.wait_stream(stream)
         for stream in (self.up, self.compute, self.down):

@@ -11,6 +11,7 @@ class Sample:
     """The first items of a pipeline are timed; their events cost a few microseconds each."""
 
     SIZE = 12
+    FIRST = 2
 
     def __init__(self) -> None:
         """Starts without times."""
@@ -20,7 +21,16 @@ class Sample:
 
     def wants(self, index: int) -> bool:
         """Whether an item is to be timed: not the very first ones, which warm things up."""
-        return 2 <= index and self._left > 0
+        return self.FIRST <= index and self._left > 0
+
+    @property
+    def enough(self) -> int:
+        """The first item after the sample."""
+        return self.FIRST + self.SIZE
+
+    def is_ready(self) -> bool:
+        """Whether all timed items have left the device, so that to ask for their times does not wait."""
+        return bool(self._clocks) and all(clock[5].query() for clock in self._clocks)
 
     def took(self, clock: list[torch.cuda.Event]) -> None:
         """The six events of an item were recorded: begin and end of upload, function, download."""

@@ -58,6 +58,11 @@ seen = []
 streamsan.pipeline(lambda x: x + 1, items, out=lambda index, value: seen.append((index, value[0].item())))
 assert seen == [(i, i + 1.0) for i in range(COUNT)]
 
+# One stream and three, chosen and found out.
+for overlap in (True, False, None):
+    many = [torch.full((64,), float(i)) for i in range(60)]
+    assert first(streamsan.pipeline(lambda x: x * 5, many, overlap=overlap)) == [5.0 * i for i in range(60)]
+
 # Few items, no items, one slot, gradients.
 assert streamsan.pipeline(lambda x: x, []) == []
 assert first(streamsan.pipeline(lambda x: x + 1, items[:1], slots=1)) == [1.0]
