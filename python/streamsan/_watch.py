@@ -54,6 +54,10 @@ def after_import(name: str, action: Callable[[], None]) -> None:
 
 
 def _install() -> None:
+    # First of all: the modules of the layer use at once what may be missing.
+    from streamsan.torch.versions import require
+
+    require(sys.modules["torch"])
     from streamsan.torch.install import install
 
     install()

@@ -1,19 +1,29 @@
 """The compiler's front, Dynamo, leaves the functions of this package alone.
 
 While a mode is on nothing is compiled, but inside the mode it is off, and so it is in threads that have none.
+To newer versions (2.15) it is an error if a function with `fullgraph=True` is not compiled. Here it never is.
 """
 
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from streamsan._watch import after_import
 
 
 def keep_compiler_out() -> None:
     """Has Dynamo told once the program imports it, which `import torch` alone does not."""
-    after_import("torch._dynamo", _skip_package)
+    after_import("torch._dynamo", _adapt)
 
 
-def _skip_package() -> None:
+def _adapt() -> None:
     importlib.import_module("torch._dynamo.trace_rules").add("streamsan")
+    frames: Any = importlib.import_module("torch._dynamo.eval_frame")
+    if hasattr(frames, "set_fullgraph_compiled_frame_count"):
+        frames.set_fullgraph_compiled_frame_count = _count_elsewhere
+
+
+def _count_elsewhere(count: int) -> int:
+    """Answers as if an outer function counted the compiled frames already: then nobody looks at the sum."""
+    return 0

@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 
 from streamsan import _core
-from streamsan._errors import CaptureError
 from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
 from streamsan.torch.compiler import keep_compiler_out
@@ -26,19 +25,14 @@ _installed = False
 
 
 def install() -> None:
-    """Installs the layer; does nothing the second time.
+    """Installs the layer; does nothing the second time. Whether this torch can be watched was asked before.
 
     Raises:
-        CaptureError: if this torch cannot be watched.
+        CaptureError: if this torch is built in a way that is not known.
     """
     global _installed
     if _installed or not _core.attach():
         return
-    if torch.version.cuda is None:
-        raise CaptureError(
-            f"torch {torch.__version__} is built without CUDA, so nothing of it can be watched; "
-            "install the CUDA build (the default of PyPI on Linux)"
-        )
     _installed = True
     _core.configure(
         _library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place
