@@ -21,6 +21,9 @@ _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 
 _SLOTS = 4
 """Three slots keep three stages busy; the fourth hides the hand-over between them."""
 
+_LITTLE = 1 << 30
+"""Bytes that are taken without asking the driver how much is free: to ask can take a millisecond."""
+
 
 def pipeline(
     function: Callable[..., Any],
@@ -128,7 +131,12 @@ def _slot_size(item_bytes: int | None, iterator: Iterator[Any]) -> tuple[int | N
 
 def _slot_count(slots: int | None, size: int, memory: int | None, total: int | None) -> int:
     """How many slots there are room for, up to what was asked for."""
-    budget = memory if memory is not None else torch.cuda.mem_get_info()[0] // 2
+    if memory is not None:
+        budget = memory
+    elif size * (slots or _SLOTS) <= _LITTLE:
+        budget = _LITTLE
+    else:
+        budget = torch.cuda.mem_get_info()[0] // 2
     fit = budget // size
     if fit < 1 or (slots is not None and slots > fit):
         wanted = slots or 1

@@ -244,8 +244,8 @@ class Loop:
         inputs: list[torch.Tensor],
         clock: list[torch.cuda.Event] | None,
     ) -> None:
-        torch.cuda.set_stream(self.compute)
         if self.up is not self.compute:
+            torch.cuda.set_stream(self.compute)
             if self.after is not None:
                 self.compute.wait_event(self.after)
                 self.after = None
@@ -281,7 +281,7 @@ class Loop:
         targets = given if direct and given is not None else self._staging(item, found)
         if self.down is not self.compute:
             self.down.wait_event(events[1])
-        torch.cuda.set_stream(self.down)
+            torch.cuda.set_stream(self.down)
         if clock is not None:
             clock[4].record(self.down)
         for target, leaf in zip(targets, found, strict=True):
