@@ -1,7 +1,8 @@
 //! Memory by address: what torch's caching allocator handed out, and the allocations of the runtime below it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use streamsan_trace::{BlockId, MemorySpace, StreamId};
 
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +39,25 @@ pub struct Blocks {
     /// Blocks of the caching allocator. A freed one stays until its bytes are handed out again, so that a use of it
     /// is still seen as one.
     cached: BTreeMap<u64, Block>,
+    /// The ids of the same blocks: most operations touch a block from its start on.
+    starts: FxHashMap<u64, BlockId>,
     regions: BTreeMap<u64, Region>,
     /// How many guards of a freed block have not finished.
-    guards: HashMap<BlockId, u32>,
+    guards: FxHashMap<BlockId, u32>,
     ids: u32,
 }
 
 impl Blocks {
+    fn keep(&mut self, address: u64, block: Block) {
+        self.starts.insert(address, block.id);
+        self.cached.insert(address, block);
+    }
+
+    fn forget(&mut self, address: u64) {
+        self.starts.remove(&address);
+        self.cached.remove(&address);
+    }
+
     fn next(&mut self) -> BlockId {
         self.ids += 1;
         BlockId(self.ids)
@@ -66,7 +79,7 @@ impl Blocks {
             .map(|(&start, _)| start)
             .collect();
         for start in inside {
-            self.cached.remove(&start);
+            self.forget(start);
         }
         Some(region)
     }
@@ -80,8 +93,7 @@ impl Blocks {
     /// The caching allocator handed out a block of a size not known yet.
     pub fn add_cached(&mut self, address: u64, owner: StreamId) -> BlockId {
         let id = self.next();
-        self.cached
-            .insert(address, Block { id, size: 0, owner, live: true, page_locked: false, guarded: false });
+        self.keep(address, Block { id, size: 0, owner, live: true, page_locked: false, guarded: false });
         id
     }
 
@@ -103,11 +115,11 @@ impl Blocks {
             .map(|(&start, _)| start)
             .collect();
         for start in stale {
-            self.cached.remove(&start);
+            self.forget(start);
         }
         let id = self.next();
         let owner = StreamId(0);
-        self.cached.insert(address, Block { id, size, owner, live: true, page_locked: true, guarded: false });
+        self.keep(address, Block { id, size, owner, live: true, page_locked: true, guarded: false });
         Some(id)
     }
 
@@ -144,13 +156,16 @@ impl Blocks {
             .map(|(&start, _)| start)
             .collect();
         for start in stale {
-            self.cached.remove(&start);
+            self.forget(start);
         }
         Some(id)
     }
 
     /// The block that holds `address` and the offset in it: torch's block if there is one, else the runtime's.
     pub fn resolve(&self, address: u64) -> Option<(BlockId, u64)> {
+        if let Some(&block) = self.starts.get(&address) {
+            return Some((block, 0));
+        }
         if let Some((&start, block)) = self.cached.range(..=address).next_back() {
             let offset = address - start;
             // A block of unknown size reaches to the end of its region at most.

@@ -10,7 +10,7 @@ use streamsan_trace::{
 };
 
 use crate::Recorder;
-use crate::intern::Interner;
+use crate::intern::Counts;
 use crate::operations::sound;
 use crate::process::{recorder, without_unwinding};
 use crate::ranges::{annotate, range_begin, range_end, settle, trace_path};
@@ -183,7 +183,7 @@ unsafe extern "C" fn gap(reason: u32, detail: u32) {
     with(|recorder| {
         let Some(reason) = u8::try_from(reason).ok().and_then(gap_reason) else { return };
         let mut thread = recorder.begin();
-        let detail = recorder.interner().checked_string(detail);
+        let detail = recorder.counts.checked_string(detail);
         thread.emit(&recorder.file, &EventKind::Gap { reason, detail }, &[]);
     });
 }
@@ -248,10 +248,8 @@ unsafe extern "C" fn close() {
 /// What the torch layer says, with ids as it gives them.
 impl Recorder {
     pub(crate) fn set_context(&self, site: u32, forward_site: u32, label: u32) {
-        let interner = self.interner();
-        let (site, forward_site) = (interner.checked_site(site), interner.checked_site(forward_site));
-        let label = interner.checked_string(label);
-        drop(interner);
+        let (site, forward_site) = (self.counts.checked_site(site), self.counts.checked_site(forward_site));
+        let label = self.counts.checked_string(label);
         self.layer.store(true, Ordering::Relaxed);
         let mut thread = self.thread();
         // A thread without a line of Python, such as a watchdog that drops a tensor, runs no program.
@@ -270,7 +268,7 @@ impl Recorder {
         accesses.clear();
         let mut known = self.known();
         let stream = self.stream(&mut thread, &mut known, stream, device);
-        resolve(&known, &self.interner(), raw, &mut accesses);
+        resolve(&known, &self.counts, raw, &mut accesses);
         drop(known);
         let label = thread.context.label;
         self.put_operation(&mut thread, stream, label, kind, flags & 1 != 0, &accesses);
@@ -307,7 +305,7 @@ impl Recorder {
         let mut thread = self.begin();
         let mut accesses = std::mem::take(&mut thread.accesses);
         accesses.clear();
-        resolve(&self.known(), &self.interner(), raw, &mut accesses);
+        resolve(&self.known(), &self.counts, raw, &mut accesses);
         if !accesses.is_empty() {
             let kind =
                 EventKind::HostAccess { label: thread.context.label, accesses: AccessRange::default() };
@@ -328,7 +326,7 @@ impl Recorder {
 
     fn name_stream(&self, stream: u64, device: u32, name: u32, by_user: bool) {
         let mut thread = self.begin();
-        let name = self.interner().checked_string(name);
+        let name = self.counts.checked_string(name);
         let mut known = self.known();
         let subject = Subject::Stream(self.stream(&mut thread, &mut known, stream, device));
         thread.emit(&self.file, &EventKind::Name { subject, name, by_user }, &[]);
@@ -336,7 +334,7 @@ impl Recorder {
 
     fn name_block(&self, address: u64, name: u32, by_user: bool) {
         let mut thread = self.begin();
-        let name = self.interner().checked_string(name);
+        let name = self.counts.checked_string(name);
         let known = self.known();
         if let Some((block, _)) = known.blocks.resolve(address) {
             thread.emit(&self.file, &EventKind::Name { subject: Subject::Block(block), name, by_user }, &[]);
@@ -383,7 +381,7 @@ impl Recorder {
         let block = known.blocks.resolve(address).filter(|_| known.blocks.is_page_locked(address));
         drop(known);
         if let Some((block, _)) = block {
-            let label = self.interner().checked_string(label);
+            let label = self.counts.checked_string(label);
             thread.emit(&self.file, &EventKind::Escape { block, label }, &[]);
         }
     }
@@ -422,11 +420,11 @@ impl Recorder {
 }
 
 /// Appends the accesses to memory that is known; the rest is ordinary host memory.
-pub(crate) fn resolve(known: &Known, interner: &Interner, raw: &[RawAccess], accesses: &mut Vec<Access>) {
+pub(crate) fn resolve(known: &Known, counts: &Counts, raw: &[RawAccess], accesses: &mut Vec<Access>) {
     accesses.extend(raw.iter().filter_map(|raw| {
         let (block, offset) = known.blocks.resolve(raw.address)?;
         let mode = u8::try_from(raw.mode).ok().and_then(AccessMode::from_u8).unwrap_or(AccessMode::Unknown);
-        let (shape, argument) = (interner.checked_shape(raw.shape), interner.checked_string(raw.argument));
+        let (shape, argument) = (counts.checked_shape(raw.shape), counts.checked_string(raw.argument));
         sound(Access { block, mode, offset, length: raw.length, shape, argument })
     }));
 }

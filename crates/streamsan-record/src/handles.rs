@@ -1,7 +1,6 @@
 //! Streams and events by raw handle. CUDA reuses handles; each generation gets an id of its own.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use streamsan_trace::{BlockId, DeviceId, EventId, StreamId, ThreadId};
 
 /// `cudaStreamLegacy`: the legacy default stream by another name.
@@ -37,7 +36,7 @@ pub struct NewStream {
 /// All streams.
 #[derive(Debug, Default)]
 pub struct Streams {
-    known: HashMap<StreamKey, StreamId>,
+    known: FxHashMap<StreamKey, StreamId>,
     /// By id: what the runtime calls it.
     places: Vec<(u64, u32)>,
 }
@@ -112,9 +111,9 @@ pub struct EventState {
 /// All events.
 #[derive(Debug, Default)]
 pub struct Events {
-    known: HashMap<u64, EventState>,
+    known: FxHashMap<u64, EventState>,
     /// Program events without a handle, by object.
-    objects: HashMap<u64, EventId>,
+    objects: FxHashMap<u64, EventId>,
     ids: u32,
 }
 

@@ -1,21 +1,53 @@
 //! Interning: each string, frame, stack and shape is written once, before the first record that names it.
 
-use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use streamsan_trace::file::blob::{Blob, MOST_DIMENSIONS, encode};
 use streamsan_trace::file::layout::{CHUNK, ChunkKind, FIRST_CHUNK, chunk_length};
 use streamsan_trace::{Frame, FrameId, Shape, ShapeId, SiteId, StringId, VisibleStream};
 
 use crate::writer::{Chunk, Stopped, TraceFile};
 
+/// How many of each there are: each operation brings ids, which are checked without the interner's lock.
+#[derive(Debug, Default)]
+pub struct Counts {
+    strings: AtomicU32,
+    sites: AtomicU32,
+    shapes: AtomicU32,
+}
+
+impl Counts {
+    /// The id, or 0 if there is no such string.
+    pub fn checked_string(&self, id: u32) -> StringId {
+        StringId(checked(&self.strings, id))
+    }
+
+    /// The id, or 0 if there is no such stack.
+    pub fn checked_site(&self, id: u32) -> SiteId {
+        SiteId(checked(&self.sites, id))
+    }
+
+    /// The id, or 0 if there is no such shape.
+    pub fn checked_shape(&self, id: u32) -> ShapeId {
+        ShapeId(checked(&self.shapes, id))
+    }
+}
+
+fn checked(count: &AtomicU32, id: u32) -> u32 {
+    if id <= count.load(Ordering::Acquire) { id } else { 0 }
+}
+
 /// All that is interned so far.
 #[derive(Debug, Default)]
 pub struct Interner {
-    strings: HashMap<Box<str>, StringId>,
-    frames: HashMap<Frame, FrameId>,
-    sites: HashMap<Box<[FrameId]>, SiteId>,
-    shapes: HashMap<Shape, ShapeId>,
-    visible_streams: HashSet<VisibleStream>,
+    pub counts: Arc<Counts>,
+    strings: FxHashMap<Box<str>, StringId>,
+    frames: FxHashMap<Frame, FrameId>,
+    sites: FxHashMap<Box<[FrameId]>, SiteId>,
+    shapes: FxHashMap<Shape, ShapeId>,
+    visible_streams: FxHashSet<VisibleStream>,
     chunk: Option<Chunk>,
     buffer: Vec<u8>,
 }
@@ -34,6 +66,7 @@ impl Interner {
             return StringId(0);
         }
         self.strings.insert(text.into(), id);
+        self.counts.strings.store(id.0, Ordering::Release);
         id
     }
 
@@ -64,6 +97,7 @@ impl Interner {
             return SiteId(0);
         }
         self.sites.insert(frames.into(), id);
+        self.counts.sites.store(id.0, Ordering::Release);
         id
     }
 
@@ -83,6 +117,7 @@ impl Interner {
             return ShapeId(0);
         }
         self.shapes.insert(shape, id);
+        self.counts.shapes.store(id.0, Ordering::Release);
         id
     }
 
@@ -102,21 +137,6 @@ impl Interner {
         if which <= 2 {
             let _ = self.write(file, &Blob::HeaderText(which, text));
         }
-    }
-
-    /// The id, or 0 if there is no such string.
-    pub fn checked_string(&self, id: u32) -> StringId {
-        if self.knows_string(StringId(id)) { StringId(id) } else { StringId(0) }
-    }
-
-    /// The id, or 0 if there is no such stack.
-    pub fn checked_site(&self, id: u32) -> SiteId {
-        SiteId(if id as usize <= self.sites.len() { id } else { 0 })
-    }
-
-    /// The id, or 0 if there is no such shape.
-    pub fn checked_shape(&self, id: u32) -> ShapeId {
-        ShapeId(if id as usize <= self.shapes.len() { id } else { 0 })
     }
 
     fn knows_string(&self, id: StringId) -> bool {

@@ -13,7 +13,7 @@ impl Recorder {
     pub(crate) fn range_began(&self, kind: u32, label: u32) {
         let Some(kind) = u8::try_from(kind).ok().and_then(range_kind) else { return };
         let mut thread = self.begin();
-        let label = self.interner().checked_string(label);
+        let label = self.counts.checked_string(label);
         thread.emit(&self.file, &EventKind::RangeBegin { kind, label }, &[]);
     }
 
@@ -40,7 +40,7 @@ impl Recorder {
         let stream = self.stream(&mut thread, &mut known, stream, device);
         let mut accesses = std::mem::take(&mut thread.accesses);
         accesses.clear();
-        resolve(&known, &self.interner(), &raw, &mut accesses);
+        resolve(&known, &self.counts, &raw, &mut accesses);
         drop(known);
         self.put_operation(&mut thread, stream, label, OpKind::Kernel, false, &accesses);
         thread.accesses = accesses;

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use streamsan_trace::{EventKind, GapReason, StreamId, StringId, ThreadId};
 
 use crate::blocks::Blocks;
 use crate::handles::{Events, NewStream, Streams};
-use crate::intern::Interner;
+use crate::intern::{Counts, Interner};
 use crate::table::Locator;
 use crate::thread::Thread;
 use crate::writer::TraceFile;
@@ -26,6 +26,8 @@ pub struct Recorder {
     pub(crate) file: TraceFile,
     known: Mutex<Known>,
     interner: Mutex<Interner>,
+    /// How much is interned.
+    pub(crate) counts: Arc<Counts>,
     /// By [`thread_key`]. Boxed and never removed, so that a thread can keep a pointer to its own.
     threads: Mutex<HashMap<u64, Box<Mutex<Thread>>>>,
     pub(crate) operations: AtomicU64,
@@ -95,11 +97,13 @@ impl Recorder {
     pub fn create(options: &StartOptions) -> Result<Self, RecordError> {
         let file = TraceFile::create(&options.path, options.capture, options.devices)
             .map_err(|source| RecordError::File { path: options.path.clone(), source })?;
+        let interner = Interner::default();
         let recorder = Self {
+            counts: Arc::clone(&interner.counts),
             id: RECORDERS.fetch_add(1, Ordering::Relaxed),
             file,
             known: Mutex::default(),
-            interner: Mutex::default(),
+            interner: Mutex::new(interner),
             threads: Mutex::default(),
             operations: AtomicU64::new(0),
             layer: AtomicBool::new(false),
