@@ -5,14 +5,19 @@
 //! (`c10/cuda/CUDACachingAllocator.cpp`; `torch.Tensor.record_stream`). Neither the free nor the hand-out is
 //! an edge. A guard orders whoever gets the memory next after the guarded work, and nothing else.
 
+//!
+//! A block that ended is kept while something refers to it, that is, while its accesses can still be the earlier
+//! half of a hazard. Of the others the last 16,384 or so are remembered, for accesses to freed memory.
+
 use crate::clock::{Epoch, Snapshot};
 use crate::hazard::Origin;
-use std::collections::BTreeMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use streamsan_trace::{BlockId, DeviceId, MemorySpace, OpNumber, SiteId, StreamId};
 
 /// One generation of memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
+    pub(crate) id: BlockId,
     pub(crate) space: MemorySpace,
     pub(crate) address: u64,
     pub(crate) size: u64,
@@ -24,6 +29,8 @@ pub(crate) struct Block {
     pub(crate) guards: Vec<Snapshot>,
     pub(crate) freed: Option<(OpNumber, Origin)>,
     pub(crate) touched: bool,
+    /// Whether it is among the blocks that were freed in use.
+    pub(crate) endangered: bool,
 }
 
 impl Block {
@@ -46,33 +53,107 @@ impl Block {
     pub(crate) fn guarded(&self, epoch: Epoch) -> bool {
         self.guards.iter().any(|guard| guard.is_after(epoch))
     }
+
+    /// The device of the block, if it is device memory.
+    pub(crate) fn device(&self) -> Option<DeviceId> {
+        match self.space {
+            MemorySpace::Cached(device) | MemorySpace::Device(device) => Some(device),
+            MemorySpace::Pinned | MemorySpace::Pageable => None,
+        }
+    }
 }
 
-/// All blocks of a trace.
-#[derive(Debug, Default)]
-pub(crate) struct Blocks {
-    blocks: BTreeMap<BlockId, Block>,
+/// Place of a block in the tables of blocks and of shadow memory. Places are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(u32);
+
+impl Slot {
+    pub(crate) const fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
+
+/// The blocks of a trace that still matter.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    slots: FxHashMap<BlockId, Slot>,
+    table: Vec<Block>,
+    free_slots: Vec<Slot>,
+    /// How many have a slot though they were freed.
+    freed: usize,
+    /// How many of them there may be before those that nothing refers to are looked for.
+    freed_limit: usize,
+    /// Blocks that nothing refers to, at the remainder of their id.
+    ended: Vec<Option<Block>>,
+}
+
+/// Tests of the unoptimized kind look at each free.
+const FREED_LIMIT: usize = if cfg!(debug_assertions) { 0 } else { 1024 };
+const ENDED: usize = 1 << 14;
 
 impl Blocks {
-    pub(crate) fn insert(&mut self, id: BlockId, block: Block) {
-        self.blocks.insert(id, block);
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: FxHashMap::default(),
+            table: Vec::new(),
+            free_slots: Vec::new(),
+            freed: 0,
+            freed_limit: FREED_LIMIT,
+            ended: Vec::new(),
+        }
+    }
+
+    /// A block appears; gives its slot, unless it is known.
+    pub(crate) fn insert(&mut self, mut block: Block) -> Option<Slot> {
+        if let Some(slot) = self.slots.get(&block.id) {
+            self.table[slot.index()] = block;
+            return None;
+        }
+        let id = block.id;
+        let slot = if let Some(slot) = self.free_slots.pop() {
+            let place = &mut self.table[slot.index()];
+            block.guards = std::mem::take(&mut place.guards);
+            *place = block;
+            slot
+        } else {
+            self.table.push(block);
+            Slot::at(self.table.len() - 1)
+        };
+        self.slots.insert(id, slot);
+        Some(slot)
+    }
+
+    pub(crate) fn slot(&self, id: BlockId) -> Option<Slot> {
+        self.slots.get(&id).copied()
+    }
+
+    pub(crate) fn at(&self, slot: Slot) -> &Block {
+        &self.table[slot.index()]
+    }
+
+    pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut Block {
+        &mut self.table[slot.index()]
     }
 
     pub(crate) fn get(&self, id: BlockId) -> Option<&Block> {
-        self.blocks.get(&id)
+        match self.slot(id) {
+            Some(slot) => Some(self.at(slot)),
+            None => self.ended.get(id.index() % ENDED)?.as_ref().filter(|block| block.id == id),
+        }
     }
 
     pub(crate) fn get_mut(&mut self, id: BlockId) -> Option<&mut Block> {
-        self.blocks.get_mut(&id)
+        let slot = self.slot(id)?;
+        Some(self.at_mut(slot))
     }
 
     /// The device of a block, if it is device memory.
     pub(crate) fn device(&self, id: BlockId) -> Option<DeviceId> {
-        match self.get(id)?.space {
-            MemorySpace::Cached(device) | MemorySpace::Device(device) => Some(device),
-            MemorySpace::Pinned | MemorySpace::Pageable => None,
-        }
+        self.get(id)?.device()
     }
 
     /// Whether an access to the old generation is ordered before any access to a newer one by the way the
@@ -85,5 +166,51 @@ impl Blocks {
             MemorySpace::Cached(_) => block.guarded(epoch),
             MemorySpace::Device(_) | MemorySpace::Pinned | MemorySpace::Pageable => true,
         })
+    }
+
+    /// A freed block is kept until it is released or swept; says whether it is time to [sweep](Self::sweep).
+    pub(crate) fn keep_freed(&mut self) -> bool {
+        self.freed += 1;
+        self.freed > self.freed_limit
+    }
+
+    /// Nothing refers to this freed block any more: only what is needed to speak of it is remembered.
+    pub(crate) fn release(&mut self, id: BlockId, take_back: impl FnMut(Snapshot)) {
+        let Some(slot) = self.slots.remove(&id) else { return };
+        let block = &mut self.table[slot.index()];
+        block.handed_out.take().into_iter().chain(block.guards.drain(..)).for_each(take_back);
+        let place = id.index() % ENDED;
+        if self.ended.len() <= place {
+            self.ended.resize_with(place + 1, || None);
+        }
+        self.ended[place] = Some(Block { guards: Vec::new(), handed_out: None, ..*block });
+        self.free_slots.push(slot);
+    }
+
+    /// A block that was [kept](Self::keep_freed) is not needed any more.
+    pub(crate) fn release_kept(&mut self, id: BlockId, take_back: impl FnMut(Snapshot)) {
+        self.freed = self.freed.saturating_sub(1);
+        self.release(id, take_back);
+    }
+
+    /// Lets go of freed blocks that nothing refers to; hands what they held to `take_back`.
+    ///
+    /// The next time comes when as many were freed as there are blocks now, so that each free pays for a bounded
+    /// part of the search.
+    pub(crate) fn sweep(&mut self, used: &FxHashSet<BlockId>, mut take_back: impl FnMut(Snapshot)) {
+        let mut kept = 0;
+        for index in 0..self.table.len() {
+            let Block { id, freed, .. } = self.table[index];
+            if freed.is_none() || self.slot(id) != Some(Slot::at(index)) {
+                continue;
+            }
+            if used.contains(&id) {
+                kept += 1;
+            } else {
+                self.release(id, &mut take_back);
+            }
+        }
+        self.freed = kept;
+        self.freed_limit = if FREED_LIMIT == 0 { 0 } else { kept + self.slots.len() + FREED_LIMIT };
     }
 }

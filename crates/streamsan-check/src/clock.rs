@@ -6,8 +6,12 @@
 //!
 //! Origin: vector clocks of Mattern (1989) and Fidge (1988); epochs as in FastTrack (Flanagan and Freund,
 //! PLDI 2009). Here a chain keeps its own component apart from the shared part, so that an operation changes
-//! no shared clock; a shared clock is copied only when a wait teaches a chain something new.
+//! no shared clock; a shared clock is copied only when a wait teaches a chain something new, into a buffer
+//! that an earlier clock has left.
 
+mod join;
+
+use join::raise_all;
 use std::sync::Arc;
 use streamsan_trace::OpNumber;
 
@@ -33,7 +37,7 @@ pub(crate) struct Epoch {
 
 /// How far each chain is known. Missing components are 0: nothing is known.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct VectorClock {
+struct VectorClock {
     components: Arc<Vec<u64>>,
 }
 
@@ -42,30 +46,38 @@ impl VectorClock {
         self.components.get(chain.index()).copied().unwrap_or(0)
     }
 
-    fn raise(&mut self, chain: ChainId, number: u64) {
-        if self.get(chain) < number {
-            let components = Arc::make_mut(&mut self.components);
-            if components.len() <= chain.index() {
-                components.resize(chain.index() + 1, 0);
-            }
-            components[chain.index()] = number;
+    /// The components, to be changed: those of this clock alone, if need be copied into a buffer of the pool.
+    fn own(&mut self, pool: &mut ClockPool) -> &mut Vec<u64> {
+        if Arc::get_mut(&mut self.components).is_none() {
+            let mut buffer = pool.spare.pop().unwrap_or_default();
+            let components = Arc::make_mut(&mut buffer);
+            components.clear();
+            components.extend_from_slice(&self.components);
+            self.components = buffer;
         }
+        Arc::make_mut(&mut self.components)
     }
+}
 
-    fn join(&mut self, other: &Self) {
-        if Arc::ptr_eq(&self.components, &other.components) {
-            return;
-        }
-        if self.components.iter().all(|&component| component == 0) {
-            self.components = Arc::clone(&other.components);
-            return;
-        }
-        let components = Arc::make_mut(&mut self.components);
-        if components.len() < other.components.len() {
-            components.resize(other.components.len(), 0);
-        }
-        for (mine, theirs) in components.iter_mut().zip(other.components.iter()) {
-            *mine = (*mine).max(*theirs);
+/// Buffers of clocks that nobody needs any more.
+#[derive(Debug, Default)]
+pub(crate) struct ClockPool {
+    spare: Vec<Arc<Vec<u64>>>,
+}
+
+/// More than this are given back to the system.
+const SPARE_CLOCKS: usize = 1024;
+
+impl ClockPool {
+    /// Takes back what a snapshot held, if it held it alone.
+    pub(crate) fn take_back(&mut self, snapshot: Snapshot) {
+        let mut components = snapshot.others.components;
+        // The first test is cheap and most often enough.
+        if Arc::strong_count(&components) == 1
+            && self.spare.len() < SPARE_CLOCKS
+            && Arc::get_mut(&mut components).is_some()
+        {
+            self.spare.push(components);
         }
     }
 }
@@ -74,50 +86,67 @@ impl VectorClock {
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     chain: ChainId,
-    own: u64,
-    others: VectorClock,
-}
-
-impl Snapshot {
-    /// Whether the event is ordered before everything that is ordered after this snapshot.
-    pub(crate) fn is_after(&self, epoch: Epoch) -> bool {
-        let known = if epoch.chain == self.chain { self.own } else { self.others.get(epoch.chain) };
-        known >= epoch.number.0
-    }
-}
-
-/// A chain and what it knows.
-#[derive(Clone, Debug)]
-pub(crate) struct Chain {
-    id: ChainId,
     /// Number of the chain's last operation or effective wait.
     own: u64,
     others: VectorClock,
 }
 
-impl Chain {
-    pub(crate) fn new(id: ChainId) -> Self {
-        Self { id, own: 0, others: VectorClock::default() }
-    }
-
+impl Snapshot {
     /// How far `chain` is known.
     pub(crate) fn knows(&self, chain: ChainId) -> OpNumber {
-        OpNumber(if chain == self.id { self.own } else { self.others.get(chain) })
+        OpNumber(if chain == self.chain { self.own } else { self.others.get(chain) })
     }
 
-    /// Whether an earlier event of the log is ordered before whatever this chain does next.
+    /// Whether an earlier event of the log is ordered before everything that is ordered after this snapshot.
     pub(crate) fn is_after(&self, epoch: Epoch) -> bool {
         self.knows(epoch.chain) >= epoch.number
     }
 
-    /// The chain does something at this place of the log.
-    pub(crate) fn advance(&mut self, number: OpNumber) {
-        self.own = self.own.max(number.0);
+    /// Whether everything that `other` knows is known here.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        self.knows(other.chain).0 >= other.own
+    }
+}
+
+/// A chain and what it knows now.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    now: Snapshot,
+}
+
+impl Chain {
+    pub(crate) fn new(id: ChainId) -> Self {
+        Self { now: Snapshot { chain: id, own: 0, others: VectorClock::default() } }
+    }
+
+    /// A chain that continues from a snapshot.
+    pub(crate) fn from(now: Snapshot) -> Self {
+        Self { now }
     }
 
     /// What the chain knows now.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot { chain: self.id, own: self.own, others: self.others.clone() }
+    pub(crate) fn now(&self) -> &Snapshot {
+        &self.now
+    }
+
+    /// What the chain knew last, at its end.
+    pub(crate) fn into_now(self) -> Snapshot {
+        self.now
+    }
+
+    /// How far `chain` is known.
+    pub(crate) fn knows(&self, chain: ChainId) -> OpNumber {
+        self.now.knows(chain)
+    }
+
+    /// Whether an earlier event of the log is ordered before whatever this chain does next.
+    pub(crate) fn is_after(&self, epoch: Epoch) -> bool {
+        self.now.is_after(epoch)
+    }
+
+    /// The chain does something at this place of the log.
+    pub(crate) fn advance(&mut self, number: OpNumber) {
+        self.now.own = self.now.own.max(number.0);
     }
 
     /// The chain learns what the snapshot knew; says whether that was anything new.
@@ -125,12 +154,22 @@ impl Chain {
     /// A wait that changes something advances the chain's own component. Without that, a record made before
     /// and one made after such a wait would look alike, and the test for "nothing new" in the first line
     /// would drop waits that matter.
-    pub(crate) fn learn(&mut self, snapshot: &Snapshot, number: OpNumber) -> bool {
-        if self.knows(snapshot.chain).0 >= snapshot.own {
+    pub(crate) fn learn(&mut self, snapshot: &Snapshot, number: OpNumber, pool: &mut ClockPool) -> bool {
+        if self.now.includes(snapshot) {
             return false;
         }
-        self.others.join(&snapshot.others);
-        self.others.raise(snapshot.chain, snapshot.own);
+        let theirs = &snapshot.others.components;
+        let same = Arc::ptr_eq(&self.now.others.components, theirs);
+        let mine = self.now.others.own(pool);
+        let length = theirs.len().max(snapshot.chain.index() + 1);
+        if mine.len() < length {
+            mine.resize(length, 0);
+        }
+        if !same {
+            raise_all(mine, theirs);
+        }
+        let component = &mut mine[snapshot.chain.index()];
+        *component = (*component).max(snapshot.own);
         self.advance(number);
         true
     }
@@ -138,20 +177,37 @@ impl Chain {
 
 #[cfg(test)]
 mod tests {
-    use super::{Chain, ChainId, Epoch};
+    use super::{Chain, ChainId, ClockPool, Epoch};
     use streamsan_trace::OpNumber;
 
     #[test]
     fn a_wait_after_a_record_does_not_hide_in_the_earlier_record() {
+        let pool = &mut ClockPool::default();
         let [mut a, mut b, mut c] = [1, 2, 3].map(|id| Chain::new(ChainId(id)));
         a.advance(OpNumber(1));
         b.advance(OpNumber(2));
-        let early = b.snapshot();
-        assert!(c.learn(&early, OpNumber(3)));
-        assert!(b.learn(&a.snapshot(), OpNumber(4)));
-        let late = b.snapshot();
-        assert!(c.learn(&late, OpNumber(5)), "the later record carries a's operation");
+        let early = b.now().clone();
+        assert!(c.learn(&early, OpNumber(3), pool));
+        assert!(b.learn(a.now(), OpNumber(4), pool));
+        let late = b.now().clone();
+        assert!(c.learn(&late, OpNumber(5), pool), "the later record carries a's operation");
         assert!(c.is_after(Epoch { chain: ChainId(1), number: OpNumber(1) }));
-        assert!(!c.learn(&early, OpNumber(6)), "nothing new in the earlier one");
+        assert!(!c.learn(&early, OpNumber(6), pool), "nothing new in the earlier one");
+    }
+
+    #[test]
+    fn a_snapshot_keeps_what_it_was_and_leaves_its_buffer() {
+        let pool = &mut ClockPool::default();
+        let [mut a, mut b, mut c] = [1, 2, 3].map(|id| Chain::new(ChainId(id)));
+        a.advance(OpNumber(1));
+        c.learn(a.now(), OpNumber(2), pool);
+        let kept = c.now().clone();
+        b.advance(OpNumber(3));
+        c.learn(b.now(), OpNumber(4), pool);
+        assert_eq!(kept.knows(ChainId(2)), OpNumber(0));
+        assert_eq!(c.knows(ChainId(2)), OpNumber(3));
+        pool.take_back(kept);
+        pool.take_back(c.now().clone());
+        assert_eq!(pool.spare.len(), 1, "the clock of `c` is in use");
     }
 }

@@ -6,8 +6,8 @@
 //! It reports every unordered conflicting pair of which both halves are still kept (see `shadow`), among
 //! them always one whose later half is the earliest possible.
 
-use crate::blocks::{Block, Blocks};
-use crate::clock::{ChainId, Epoch};
+use crate::blocks::{Block, Blocks, Slot};
+use crate::clock::{ChainId, Epoch, Snapshot};
 use crate::edges::{Edges, Imagined};
 use crate::finding::{Actor, FixAction};
 use crate::hazard::{Hazard, Origin, order_rule};
@@ -17,9 +17,10 @@ use crate::report::Coverage;
 use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::rules::lifetime::FreedInUse;
-use crate::shadow::{Shadow, Space, Touch};
+use crate::shadow::{Shadow, Touch};
 use crate::{Config, Region};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::HashMap;
 use std::mem::Discriminant;
 use streamsan_trace::{
     Access, AccessMode, BlockId, Event, EventId, EventKind, GapReason, HostWaitHow, MemorySpace, Observer,
@@ -64,16 +65,16 @@ pub(crate) struct Engine {
     pub(crate) blocks: Blocks,
     freed_in_use: FreedInUse,
     /// Last wait of one stream for another: (waiter, awaited).
-    pub(crate) last_wait: HashMap<(StreamId, StreamId), WaitCall>,
+    pub(crate) last_wait: FxHashMap<(StreamId, StreamId), WaitCall>,
     /// Last wait of a stream for any other, and for which.
-    pub(crate) last_wait_of: HashMap<StreamId, (WaitCall, StreamId)>,
+    pub(crate) last_wait_of: FxHashMap<StreamId, (WaitCall, StreamId)>,
     /// Threads that have used a stream other than a default stream.
-    pub(crate) used_side_streams: HashSet<ThreadId>,
+    pub(crate) used_side_streams: FxHashSet<ThreadId>,
     /// Last wait of a stream that made no edge.
-    pub(crate) last_idle_wait: HashMap<StreamId, (WaitCall, EventId)>,
+    pub(crate) last_idle_wait: FxHashMap<StreamId, (WaitCall, EventId)>,
     visits: HashMap<ThreadId, Visit>,
     /// Page-locked blocks to which a pointer was given away, and to what.
-    escaped: HashMap<BlockId, StringId>,
+    escaped: FxHashMap<BlockId, StringId>,
     coverage: Coverage,
     found: Vec<Hazard>,
     undecided: bool,
@@ -88,14 +89,14 @@ impl Engine {
             before: None,
             order: HappensBefore::new(),
             shadow: Shadow::default(),
-            blocks: Blocks::default(),
+            blocks: Blocks::new(),
             freed_in_use: FreedInUse::default(),
-            last_wait: HashMap::new(),
-            last_wait_of: HashMap::new(),
-            used_side_streams: HashSet::new(),
-            last_idle_wait: HashMap::new(),
+            last_wait: FxHashMap::default(),
+            last_wait_of: FxHashMap::default(),
+            used_side_streams: FxHashSet::default(),
+            last_idle_wait: FxHashMap::default(),
             visits: HashMap::new(),
-            escaped: HashMap::new(),
+            escaped: FxHashMap::default(),
             coverage: Coverage::default(),
             found: Vec::new(),
             undecided: false,
@@ -192,22 +193,13 @@ impl Engine {
             EventKind::Escape { block, label } => self.escape(block, label, number, sink),
             EventKind::FreeGuard { block, stream } => {
                 let guard = self.order.guard(stream, number);
-                if let Some(block) = self.blocks.get_mut(block) {
-                    // The guard orders whoever gets these bytes next after all that it is after: also after
-                    // uses by owners before this block's.
-                    if let MemorySpace::Cached(device) = block.space {
-                        let end = block.address.saturating_add(block.rounded());
-                        let known = |used: &Touch| guard.is_after(used.epoch);
-                        self.shadow.forget_known(Space::Device(device), block.address, end, known);
-                    }
-                    block.guards.push(guard);
-                }
+                self.guard(block, guard);
             }
             EventKind::Gap { reason, detail } if self.is_in_region(number) => {
                 sink.gap(reason, detail, number);
             }
-            EventKind::StreamDestroy { .. }
-            | EventKind::FreeDone { .. }
+            EventKind::StreamDestroy { stream } => self.order.destroy_stream(stream),
+            EventKind::FreeDone { .. }
             | EventKind::RangeBegin { .. }
             | EventKind::RangeEnd { .. }
             | EventKind::Gap { .. }
@@ -247,13 +239,11 @@ impl Engine {
     /// A pointer to page-locked memory was given away. What is done through it is not seen: that matters while
     /// a copy is pending, and for every later one.
     fn escape(&mut self, id: BlockId, label: StringId, number: OpNumber, sink: &mut impl Sink) {
-        let Some(block) = self.blocks.get(id) else { return };
-        if !matches!(block.space, MemorySpace::Pinned) {
+        let Some(slot) = self.blocks.slot(id) else { return };
+        if !matches!(self.blocks.at(slot).space, MemorySpace::Pinned) {
             return;
         }
-        let end = block.address.saturating_add(block.size);
-        let uses = self.shadow.of_block(Space::Host, block.address, end, id);
-        if uses.iter().any(|used| !self.order.ordered(used.epoch, ChainId::HOST)) {
+        if !self.shadow.of_block(slot, id, |used| !self.order.passed(used.epoch())).is_empty() {
             sink.gap(GapReason::Escaped, label, number);
         }
         self.escaped.entry(id).or_insert(label);
@@ -302,10 +292,11 @@ impl Engine {
     /// `record_stream` is skipped for the stream that owns the block, and for memory that is not torch's.
     fn record_stream_property(&self, block: BlockId, stream: StreamId) -> Property {
         match self.blocks.get(block) {
-            None => Property::Always(Rule::Ss406),
+            None if block == BlockId(0) => Property::Always(Rule::Ss406),
             Some(block) if !matches!(block.space, MemorySpace::Cached(_)) => Property::Always(Rule::Ss406),
             Some(block) if block.owner == stream => Property::Has(Rule::Ss406),
-            Some(_) => Property::Fine,
+            // Of a block that ended long ago nothing is known.
+            Some(_) | None => Property::Fine,
         }
     }
 
@@ -322,9 +313,10 @@ impl Engine {
         self.coverage.blocks += u64::from(cached);
         let handed_out = cached.then(|| self.order.knowledge(owner, event.number));
         if let Some(known) = &handed_out {
-            self.freed_in_use.forget(&self.blocks, owner, |used| known.is_after(used.epoch));
+            self.freed_in_use.forget(&self.blocks, owner, |used| known.is_after(used.epoch()));
         }
         let block = Block {
+            id,
             space,
             address,
             size,
@@ -335,46 +327,98 @@ impl Engine {
             guards: Vec::new(),
             freed: None,
             touched: false,
+            endangered: false,
         };
-        self.blocks.insert(id, block);
+        if let Some(slot) = self.blocks.insert(block) {
+            self.shadow.begin(slot, address);
+        }
         if cached {
-            self.freed_in_use.handed_out(owner, id);
+            self.freed_in_use.handed_out(&self.blocks, owner, id);
             self.freed_in_use.reused(&self.blocks, id);
+        }
+    }
+
+    /// A guard orders whoever gets the bytes next after all that it is after: also after uses by owners before
+    /// this block's.
+    fn guard(&mut self, id: BlockId, guard: Snapshot) {
+        // A block whose own accesses do not matter may be released by now.
+        let Some(block) = self.blocks.get(id) else { return };
+        let slot = self.blocks.slot(id);
+        if let MemorySpace::Cached(device) = block.space {
+            let end = block.address.saturating_add(block.rounded());
+            let known = |used: &Touch| guard.is_after(used.epoch());
+            self.shadow.forget_retired(device, block.address, end, known);
+            if let Some(slot) = slot {
+                self.shadow.forget_known(slot, known);
+            }
+        }
+        match slot {
+            Some(slot) => self.blocks.at_mut(slot).guards.push(guard),
+            None => self.order.take_back(guard),
         }
     }
 
     fn free(&mut self, event: &Event, id: BlockId) {
         let origin = self.origin(event);
-        let Some(block) = self.blocks.get_mut(id) else { return };
-        block.freed = Some((event.number, origin));
-        let (space, start, end, owner) =
-            (block.space, block.address, block.address.saturating_add(block.size), block.owner);
-        match space {
+        let Some(slot) = self.blocks.slot(id) else { return };
+        let block = self.blocks.at_mut(slot);
+        let again = block.freed.replace((event.number, origin)).is_some();
+        let (space, start, owner, touched) = (block.space, block.address, block.owner, block.touched);
+        let needed = match space {
             MemorySpace::Cached(device) => {
-                self.freed_in_use.no_longer_untouched(owner, id);
-                let known = self.order.knowledge(owner, event.number);
-                let mut uses = self.shadow.of_block(Space::Device(device), start, end, id);
-                uses.retain(|used| !known.is_after(used.epoch));
-                self.freed_in_use.note(owner, id, uses);
+                let mut uses =
+                    self.shadow.of_block(slot, id, |used| !self.order.before_all_of(used.epoch(), owner));
+                if !uses.is_empty() {
+                    let known = self.order.knowledge(owner, event.number);
+                    uses.retain(|used| !known.is_after(used.epoch()));
+                    self.order.take_back(known);
+                    self.blocks.at_mut(slot).endangered = !uses.is_empty();
+                    self.freed_in_use.note(owner, id, uses);
+                }
+                let kept = self.shadow.retire(slot, id, device, |used| self.order.passed(used.epoch()));
+                // The guards of a block that was not touched are for those who had its bytes before.
+                kept || !touched || self.blocks.at(slot).endangered
             }
             // The call waits before the memory can come back (`cudaFree`).
-            MemorySpace::Device(device) => self.shadow.forget(Space::Device(device), start, end),
-            MemorySpace::Pinned | MemorySpace::Pageable => {
-                for used in self.shadow.of_block(Space::Host, start, end, id) {
-                    if !self.order.ordered(used.epoch, ChainId::HOST) {
-                        let touch = Touch {
-                            epoch: Epoch { chain: ChainId::HOST, number: event.number },
-                            mode: AccessMode::Write,
-                            origin,
-                            ..used
-                        };
-                        let hazard = self.hazard(Rule::Ss303, &used, &touch);
-                        self.found.push(hazard);
-                    }
-                }
-                self.shadow.forget(Space::Host, start, end);
+            MemorySpace::Device(device) => {
+                let end = start.saturating_add(block.size);
+                self.shadow.forget_block(slot);
+                self.shadow.forget_retired(device, start, end, |_| true);
+                false
             }
+            MemorySpace::Pinned | MemorySpace::Pageable => {
+                for used in self.shadow.of_block(slot, id, |used| !self.order.passed(used.epoch())) {
+                    let touch = Touch {
+                        number: event.number,
+                        chain: ChainId::HOST,
+                        mode: AccessMode::Write,
+                        origin,
+                        ..used
+                    };
+                    let hazard = self.hazard(Rule::Ss303, &used, &touch);
+                    self.found.push(hazard);
+                }
+                self.shadow.forget_block(slot);
+                false
+            }
+        };
+        if again {
+            return;
         }
+        if !needed {
+            self.blocks.release(id, |snapshot| self.order.take_back(snapshot));
+        } else if self.blocks.keep_freed() {
+            self.tidy();
+        }
+    }
+
+    /// Lets go of what no later event can be unordered with.
+    fn tidy(&mut self) {
+        let (order, blocks) = (&self.order, &self.blocks);
+        let mut used = self.shadow.tidy(|touch| order.passed(touch.epoch()), |slot| blocks.at(slot).id);
+        self.freed_in_use.tidy(|touch| order.passed(touch.epoch()));
+        used.extend(self.freed_in_use.blocks());
+        self.blocks.sweep(&used, |snapshot| self.order.take_back(snapshot));
     }
 
     fn touch_all(
@@ -412,62 +456,81 @@ impl Engine {
     }
 
     fn touch(&mut self, epoch: Epoch, actor: Actor, origin: Origin, access: &Access, tables: &Tables) {
-        let Some(block) = self.blocks.get_mut(access.block) else { return };
+        let Some(slot) = self.blocks.slot(access.block) else {
+            self.touch_ended(epoch, origin, access);
+            return;
+        };
+        let block = self.blocks.at_mut(slot);
         let first_touch = !std::mem::replace(&mut block.touched, true);
-        let space = match block.space {
-            MemorySpace::Cached(device) | MemorySpace::Device(device) => Space::Device(device),
-            MemorySpace::Pinned | MemorySpace::Pageable => Space::Host,
-        };
-        let touch = Touch {
-            epoch,
-            block: access.block,
-            mode: access.mode,
-            start: block.address.saturating_add(access.offset),
-            end: block.address.saturating_add(access.end()),
-            shape: access.shape,
-            origin,
-        };
-        if let (Some(freed), Space::Device(_)) = (block.freed, space) {
-            let used = Touch { epoch: Epoch { number: freed.0, ..epoch }, origin: freed.1, ..touch };
-            let hazard = self.hazard(Rule::Ss204, &used, &touch);
-            self.push(hazard);
+        let memory = block.device().map(|device| (device, block.address.saturating_add(block.size)));
+        let touch = touch_of(block, epoch, origin, access);
+        if let (Some(freed), Some(_)) = (block.freed, memory) {
+            self.use_after_free(freed, &touch);
             return;
         }
         let (order, blocks, undecided) = (&self.order, &self.blocks, &mut self.undecided);
         let ordered = |earlier: &Touch| {
-            order.ordered(earlier.epoch, epoch.chain)
-                || (earlier.block != touch.block && blocks.handed_on_after(earlier.block, earlier.epoch))
+            order.ordered(earlier.epoch(), epoch.chain)
+                || (earlier.block != touch.block && blocks.handed_on_after(earlier.block, earlier.epoch()))
         };
         let mut conflicts: Vec<(Rule, Touch)> = Vec::new();
-        self.shadow.touch(space, touch, tables, ordered, |conflict| {
+        let only = self.shadow.touch(slot, memory, &touch, tables, ordered, |conflict| {
             if !conflict.decided {
                 *undecided = true;
                 return;
             }
             let earlier = conflict.earlier;
             let rule = if earlier.block == touch.block {
-                let first_actor = order.stream(earlier.epoch.chain).map_or(Actor::Host, Actor::Stream);
+                let first_actor = order.stream(earlier.chain).map_or(Actor::Host, Actor::Stream);
                 order_rule((first_actor, earlier.mode), (actor, touch.mode))
+            } else if blocks.at(slot).handed_out_after(earlier.epoch()) {
+                Rule::Ss201
             } else {
-                let known =
-                    blocks.get(touch.block).is_some_and(|block| block.handed_out_after(earlier.epoch));
-                if known { Rule::Ss201 } else { Rule::Ss202 }
+                Rule::Ss202
             };
             conflicts.push((rule, earlier));
         });
-        if first_touch && matches!(space, Space::Device(_)) {
-            if let Some(block) = blocks.get(touch.block) {
-                self.freed_in_use.no_longer_untouched(block.owner, touch.block);
-            }
+        if first_touch && memory.is_some() {
             let lucky = self
                 .freed_in_use
-                .first_access(blocks, touch.block, |used| order.ordered(used.epoch, epoch.chain));
+                .first_access(blocks, touch.block, |used| order.ordered(used.epoch(), epoch.chain));
             conflicts.extend(lucky.into_iter().map(|(_, used)| (Rule::Ss203, used)));
         }
         for (rule, earlier) in conflicts {
             let hazard = self.hazard(rule, &earlier, &touch);
             self.push(hazard);
         }
+        if only && memory.is_some() {
+            self.leave_earlier_owners(slot);
+        }
+    }
+
+    /// All accesses of earlier owners of a block's bytes were replaced.
+    fn leave_earlier_owners(&mut self, slot: Slot) {
+        if let Some(known) = self.blocks.at_mut(slot).handed_out.take() {
+            self.order.take_back(known);
+        }
+        if let Some(earlier) = self.shadow.take_from(slot)
+            && self.blocks.get(earlier).is_some_and(|block| !block.endangered)
+        {
+            self.blocks.release_kept(earlier, |snapshot| self.order.take_back(snapshot));
+        }
+    }
+
+    /// An access to a block that nothing refers to any more, if it is remembered.
+    fn touch_ended(&mut self, epoch: Epoch, origin: Origin, access: &Access) {
+        if let Some(block) = self.blocks.get(access.block)
+            && let (Some(freed), Some(_)) = (block.freed, block.device())
+        {
+            let touch = touch_of(block, epoch, origin, access);
+            self.use_after_free(freed, &touch);
+        }
+    }
+
+    fn use_after_free(&mut self, freed: (OpNumber, Origin), touch: &Touch) {
+        let free = Touch { number: freed.0, origin: freed.1, ..*touch };
+        let hazard = self.hazard(Rule::Ss204, &free, touch);
+        self.push(hazard);
     }
 
     /// One hazard per rule and pair of operations.
@@ -482,20 +545,20 @@ impl Engine {
         let start = self.blocks.get(second.block).map_or(0, |block| block.address);
         Hazard {
             rule,
-            first: first.epoch.number,
-            second: second.epoch.number,
+            first: first.number,
+            second: second.number,
             first_origin: first.origin,
             second_origin: second.origin,
-            first_actor: self.actor_of(first.epoch.chain),
-            second_actor: self.actor_of(second.epoch.chain),
+            first_actor: self.actor_of(first.chain),
+            second_actor: self.actor_of(second.chain),
             first_mode: first.mode,
             second_mode: second.mode,
             block: second.block,
             old_block: old,
             offset: second.start.saturating_sub(start),
             overlap: first.end.min(second.end).saturating_sub(first.start.max(second.start)),
-            ordered_up_to: self.order.ordered_up_to(first.epoch.chain, second.epoch.chain),
-            first_chain: first.epoch.chain,
+            ordered_up_to: self.order.ordered_up_to(first.chain, second.chain),
+            first_chain: first.chain,
             freed: old.and_then(|block| self.blocks.get(block)?.freed),
         }
     }
@@ -517,6 +580,19 @@ impl Engine {
     /// Who a chain is.
     pub(crate) fn actor_of(&self, chain: ChainId) -> Actor {
         self.order.stream(chain).map_or(Actor::Host, Actor::Stream)
+    }
+}
+
+fn touch_of(block: &Block, epoch: Epoch, origin: Origin, access: &Access) -> Touch {
+    Touch {
+        number: epoch.number,
+        chain: epoch.chain,
+        block: access.block,
+        mode: access.mode,
+        start: block.address.saturating_add(access.offset),
+        end: block.address.saturating_add(access.end()),
+        shape: access.shape,
+        origin,
     }
 }
 

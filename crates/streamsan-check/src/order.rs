@@ -9,25 +9,45 @@
 //!
 //! It can miss order that exists elsewhere: a flag in memory, another process.
 
-use crate::clock::{Chain, ChainId, Epoch, Snapshot};
-use std::collections::{BTreeMap, HashMap};
+use crate::clock::{Chain, ChainId, ClockPool, Epoch, Snapshot};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use streamsan_trace::{DeviceId, EventId, OpNumber, StreamId, ThreadId, WaitTarget};
+
+/// How a stream stands to the legacy default stream of its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It is that stream.
+    LegacyDefault,
+    /// Ordered with it both ways.
+    Blocking,
+    /// Not ordered with it.
+    NonBlocking,
+}
 
 /// A stream's part in the order.
 #[derive(Debug)]
 struct StreamState {
     device: DeviceId,
-    blocking: bool,
+    role: Role,
+    /// Given at the stream's first call.
     chain: Option<ChainId>,
     /// The host's version that the chain has joined last.
     host_version: u64,
+}
+
+impl StreamState {
+    fn new(device: DeviceId, role: Role) -> Self {
+        Self { device, role, chain: None, host_version: 0 }
+    }
 }
 
 /// The last record of an event.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) stream: StreamId,
-    snapshot: Snapshot,
+    /// What it stands for; `None` if the host knows all of it, and so whatever is enqueued from now on.
+    snapshot: Option<Snapshot>,
 }
 
 /// Legacy default stream of a device and the blocking streams it synchronizes with.
@@ -52,28 +72,44 @@ pub(crate) enum WaitOutcome {
 /// The order of a trace, as far as it has been read.
 #[derive(Debug)]
 pub(crate) struct HappensBefore {
-    host: Chain,
+    /// Rises whenever the host learns or does something.
     host_version: u64,
+    /// The first is the host's.
     chains: Vec<Chain>,
     stream_of_chain: Vec<StreamId>,
-    streams: BTreeMap<StreamId, StreamState>,
+    /// Chains of destroyed streams, to be continued by later streams.
+    left_chains: Vec<ChainId>,
+    active_streams: usize,
+    streams: FxHashMap<StreamId, StreamState>,
     devices: BTreeMap<DeviceId, DeviceState>,
-    records: HashMap<EventId, Record>,
+    records: FxHashMap<EventId, Record>,
+    /// How many records there may be before those that the host has passed are looked for.
+    records_limit: usize,
     /// What a host wait that has begun will cover, per thread.
-    begun: HashMap<ThreadId, Vec<Snapshot>>,
+    begun: FxHashMap<ThreadId, Vec<Snapshot>>,
+    pool: ClockPool,
+    /// Empty between calls.
+    covered: Vec<ChainId>,
 }
+
+/// Tests of the unoptimized kind look at each record.
+const RECORDS_LIMIT: usize = if cfg!(debug_assertions) { 0 } else { 1024 };
 
 impl HappensBefore {
     pub(crate) fn new() -> Self {
         Self {
-            host: Chain::new(ChainId::HOST),
             host_version: 1,
             chains: vec![Chain::new(ChainId::HOST)],
             stream_of_chain: vec![StreamId(u32::MAX)],
-            streams: BTreeMap::new(),
+            left_chains: Vec::new(),
+            active_streams: 0,
+            streams: FxHashMap::default(),
             devices: BTreeMap::new(),
-            records: HashMap::new(),
-            begun: HashMap::new(),
+            records: FxHashMap::default(),
+            records_limit: RECORDS_LIMIT,
+            begun: FxHashMap::default(),
+            pool: ClockPool::default(),
+            covered: Vec::new(),
         }
     }
 
@@ -84,20 +120,42 @@ impl HappensBefore {
         blocking: bool,
         legacy_default: bool,
     ) {
-        self.streams.insert(stream, StreamState { device, blocking, chain: None, host_version: 0 });
+        let role = match (legacy_default, blocking) {
+            (true, _) => Role::LegacyDefault,
+            (false, true) => Role::Blocking,
+            (false, false) => Role::NonBlocking,
+        };
+        self.streams.insert(stream, StreamState::new(device, role));
         let device_state = self.devices.entry(device).or_default();
         device_state.streams.push(stream);
-        if legacy_default {
-            device_state.legacy_default = Some(stream);
-        } else if blocking {
-            device_state.blocking.push(stream);
+        match role {
+            Role::LegacyDefault => device_state.legacy_default = Some(stream),
+            Role::Blocking => device_state.blocking.push(stream),
+            Role::NonBlocking => {}
         }
+    }
+
+    /// The stream gets no more calls; what it holds still completes.
+    pub(crate) fn destroy_stream(&mut self, stream: StreamId) {
+        match self.streams.get(&stream).map(|state| state.chain) {
+            Some(Some(chain)) if self.left_chains.contains(&chain) => {}
+            Some(Some(chain)) => self.left_chains.push(chain),
+            Some(None) => self.forget_stream(stream),
+            None => {}
+        }
+    }
+
+    fn forget_stream(&mut self, stream: StreamId) {
+        let Some(state) = self.streams.remove(&stream) else { return };
+        let Some(device) = self.devices.get_mut(&state.device) else { return };
+        device.streams.retain(|&other| other != stream);
+        device.blocking.retain(|&other| other != stream);
+        device.legacy_default = device.legacy_default.filter(|&other| other != stream);
     }
 
     /// Whether the stream is the legacy default stream of its device.
     pub(crate) fn is_legacy_default(&self, stream: StreamId) -> bool {
-        let device = self.streams.get(&stream).and_then(|state| self.devices.get(&state.device));
-        device.is_some_and(|device| device.legacy_default == Some(stream))
+        self.streams.get(&stream).is_some_and(|state| state.role == Role::LegacyDefault)
     }
 
     /// The stream of a chain; `None` for the host.
@@ -107,7 +165,7 @@ impl HappensBefore {
 
     /// How many streams have done something.
     pub(crate) fn active_streams(&self) -> usize {
-        self.chains.len() - 1
+        self.active_streams
     }
 
     /// How many devices have had something to do.
@@ -121,50 +179,81 @@ impl HappensBefore {
         self.devices.values().filter(active).count()
     }
 
-    fn chain_of(&mut self, stream: StreamId) -> ChainId {
-        let state = self.streams.entry(stream).or_insert(StreamState {
-            device: DeviceId(0),
-            blocking: false,
-            chain: None,
-            host_version: 0,
-        });
-        *state.chain.get_or_insert_with(|| {
-            let id = ChainId(self.chains.len() as u32);
-            self.chains.push(Chain::new(id));
-            self.stream_of_chain.push(stream);
-            id
-        })
+    /// A chain for a stream's first call.
+    ///
+    /// The chain of a destroyed stream can be continued when the host knows all of it: then each of its events
+    /// is ordered before whatever is still to come, on any chain.
+    fn new_chain(&mut self, stream: StreamId) -> ChainId {
+        self.active_streams += 1;
+        let host = self.host().now();
+        let left = |&chain: &ChainId| host.includes(self.chains[chain.index()].now());
+        if let Some(index) = self.left_chains.iter().position(left) {
+            let chain = self.left_chains.swap_remove(index);
+            let earlier = std::mem::replace(&mut self.stream_of_chain[chain.index()], stream);
+            self.forget_stream(earlier);
+            return chain;
+        }
+        let chain = ChainId(self.chains.len() as u32);
+        self.chains.push(Chain::new(chain));
+        self.stream_of_chain.push(stream);
+        chain
+    }
+
+    /// One chain learns what another one knows now.
+    fn learn(&mut self, learner: ChainId, teacher: ChainId, number: OpNumber) -> bool {
+        let both = [learner.index(), teacher.index()];
+        let Ok([learner, teacher]) = self.chains.get_disjoint_mut(both) else { return false };
+        learner.learn(teacher.now(), number, &mut self.pool)
+    }
+
+    fn host(&self) -> &Chain {
+        &self.chains[ChainId::HOST.index()]
+    }
+
+    fn host_learns(&mut self, teacher: ChainId, number: OpNumber) {
+        if self.learn(ChainId::HOST, teacher, number) {
+            self.host_version += 1;
+        }
     }
 
     /// The edges that any call on a stream brings: from the host, and to or from the legacy default stream.
     fn enter(&mut self, stream: StreamId, number: OpNumber) -> ChainId {
-        let chain = self.chain_of(stream);
-        let state = self.streams.get_mut(&stream).expect("chain_of has made it");
-        let (device, blocking) = (state.device, state.blocking);
-        if state.host_version != self.host_version {
-            state.host_version = self.host_version;
-            let host = self.host.snapshot();
-            self.chains[chain.index()].learn(&host, number);
+        let state =
+            self.streams.entry(stream).or_insert_with(|| StreamState::new(DeviceId(0), Role::NonBlocking));
+        let (device, role) = (state.device, state.role);
+        let outdated = std::mem::replace(&mut state.host_version, self.host_version) != self.host_version;
+        let chain = state.chain.unwrap_or_else(|| {
+            let chain = self.new_chain(stream);
+            self.streams.entry(stream).and_modify(|state| state.chain = Some(chain));
+            chain
+        });
+        if outdated {
+            self.learn(chain, ChainId::HOST, number);
         }
-        let Some(device_state) = self.devices.get(&device) else { return chain };
-        if device_state.legacy_default == Some(stream) {
-            for other in device_state.blocking.clone() {
-                if let Some(snapshot) = self.snapshot_of(other) {
-                    self.chains[chain.index()].learn(&snapshot, number);
+        match role {
+            Role::NonBlocking => {}
+            Role::Blocking => {
+                let legacy = self.devices.get(&device).and_then(|device| device.legacy_default);
+                if let Some(legacy) = legacy.and_then(|legacy| self.chain_of(legacy)) {
+                    self.learn(chain, legacy, number);
                 }
             }
-        } else if blocking
-            && let Some(legacy) = device_state.legacy_default
-            && let Some(snapshot) = self.snapshot_of(legacy)
-        {
-            self.chains[chain.index()].learn(&snapshot, number);
+            Role::LegacyDefault => {
+                let count = self.devices.get(&device).map_or(0, |device| device.blocking.len());
+                for index in 0..count {
+                    let other = self.devices[&device].blocking[index];
+                    if let Some(other) = self.chain_of(other) {
+                        self.learn(chain, other, number);
+                    }
+                }
+            }
         }
         chain
     }
 
-    fn snapshot_of(&self, stream: StreamId) -> Option<Snapshot> {
-        let chain = self.streams.get(&stream)?.chain?;
-        Some(self.chains[chain.index()].snapshot())
+    /// The chain of a stream that has had a call.
+    fn chain_of(&self, stream: StreamId) -> Option<ChainId> {
+        self.streams.get(&stream)?.chain
     }
 
     /// An operation is enqueued in a stream: its epoch, after which the stream's chain stands at it.
@@ -176,15 +265,36 @@ impl HappensBefore {
 
     /// The host touches memory: its epoch.
     pub(crate) fn host_access(&mut self, number: OpNumber) -> Epoch {
-        self.host.advance(number);
+        self.chains[ChainId::HOST.index()].advance(number);
         self.host_version += 1;
         Epoch { chain: ChainId::HOST, number }
     }
 
     pub(crate) fn record(&mut self, event: EventId, stream: StreamId, number: OpNumber) {
         let chain = self.enter(stream, number);
-        let snapshot = self.chains[chain.index()].snapshot();
-        self.records.insert(event, Record { stream, snapshot });
+        let snapshot = Some(self.chains[chain.index()].now().clone());
+        if let Some(Record { snapshot: Some(snapshot), .. }) =
+            self.records.insert(event, Record { stream, snapshot })
+        {
+            self.pool.take_back(snapshot);
+        }
+        if self.records.len() > self.records_limit {
+            self.tidy_records();
+        }
+    }
+
+    /// Lets go of what records stand for where the host knows all of it: a wait on such a record orders nothing
+    /// that is not ordered anyway.
+    fn tidy_records(&mut self) {
+        let host = self.chains[ChainId::HOST.index()].now();
+        let mut kept = 0;
+        for record in self.records.values_mut() {
+            if let Some(snapshot) = record.snapshot.take_if(|snapshot| host.includes(snapshot)) {
+                self.pool.take_back(snapshot);
+            }
+            kept += usize::from(record.snapshot.is_some());
+        }
+        self.records_limit = if RECORDS_LIMIT == 0 { 0 } else { self.records.len() + kept + RECORDS_LIMIT };
     }
 
     pub(crate) fn last_record(&self, event: EventId) -> Option<&Record> {
@@ -200,7 +310,10 @@ impl HappensBefore {
         if record.stream == stream {
             return WaitOutcome::SelfWait;
         }
-        let new = self.chains[chain.index()].learn(&record.snapshot, number);
+        let new = record
+            .snapshot
+            .as_ref()
+            .is_some_and(|snapshot| self.chains[chain.index()].learn(snapshot, number, &mut self.pool));
         WaitOutcome::Edge { from: record.stream, new }
     }
 
@@ -208,111 +321,146 @@ impl HappensBefore {
     /// the legacy default stream synchronizes with.
     pub(crate) fn guard(&mut self, stream: StreamId, number: OpNumber) -> Snapshot {
         let chain = self.enter(stream, number);
-        self.chains[chain.index()].snapshot()
+        self.chains[chain.index()].now().clone()
+    }
+
+    /// A snapshot is no longer needed.
+    pub(crate) fn take_back(&mut self, snapshot: Snapshot) {
+        self.pool.take_back(snapshot);
     }
 
     /// What everything issued to the stream from now on is ordered after. Nothing is enqueued, so no other
     /// stream learns of it.
-    pub(crate) fn knowledge(&self, stream: StreamId, number: OpNumber) -> Snapshot {
-        let state = self.streams.get(&stream);
-        let chain = state.and_then(|state| state.chain);
-        let mut chain =
-            chain.map_or_else(|| Chain::new(ChainId(u32::MAX)), |chain| self.chains[chain.index()].clone());
-        chain.learn(&self.host.snapshot(), number);
-        let Some(device) = state.and_then(|state| self.devices.get(&state.device)) else {
-            return chain.snapshot();
-        };
-        let legacy = device.legacy_default.filter(|_| state.is_some_and(|state| state.blocking));
-        for other in self.held_back_by(stream).chain(legacy).filter(|&other| other != stream) {
-            let Some(snapshot) = self.snapshot_of(other) else { continue };
-            chain.learn(&snapshot, number);
+    ///
+    /// The chain may learn from the host at once: whoever learns from the chain knows what the host knows.
+    pub(crate) fn knowledge(&mut self, stream: StreamId, number: OpNumber) -> Snapshot {
+        let Some(state) = self.streams.get_mut(&stream) else { return self.host().now().clone() };
+        let (device, role, chain) = (state.device, state.role, state.chain);
+        if let Some(chain) = chain
+            && std::mem::replace(&mut state.host_version, self.host_version) != self.host_version
+        {
+            self.learn(chain, ChainId::HOST, number);
         }
-        chain.snapshot()
+        let now = self.chains[chain.unwrap_or(ChainId::HOST).index()].now().clone();
+        let legacy = match role {
+            Role::NonBlocking => return now,
+            Role::LegacyDefault => None,
+            Role::Blocking => self.devices.get(&device).and_then(|device| device.legacy_default),
+        };
+        let mut pool = std::mem::take(&mut self.pool);
+        let mut chain = Chain::from(now);
+        for other in self.held_back_by(stream).chain(legacy).filter(|&other| other != stream) {
+            if let Some(other) = self.chain_of(other) {
+                chain.learn(self.chains[other.index()].now(), number, &mut pool);
+            }
+        }
+        self.pool = pool;
+        chain.into_now()
     }
 
     /// An edge as if `waiter` had just waited for all work issued to `awaited`: a proposed fix.
     pub(crate) fn wait_for_stream(&mut self, waiter: StreamId, awaited: StreamId, number: OpNumber) {
-        if waiter == awaited {
-            return;
-        }
-        self.enter(awaited, number);
-        let chain = self.enter(waiter, number);
-        if let Some(snapshot) = self.snapshot_of(awaited) {
-            self.chains[chain.index()].learn(&snapshot, number);
+        if waiter != awaited {
+            let awaited = self.enter(awaited, number);
+            let waiter = self.enter(waiter, number);
+            self.learn(waiter, awaited, number);
         }
     }
 
     /// An edge as if the host had just waited for all work issued to `awaited`: a proposed fix.
     pub(crate) fn host_wait_for_stream(&mut self, awaited: StreamId, number: OpNumber) {
-        self.enter(awaited, number);
-        if let Some(snapshot) = self.snapshot_of(awaited)
-            && self.host.learn(&snapshot, number)
-        {
-            self.host_version += 1;
-        }
+        let awaited = self.enter(awaited, number);
+        self.host_learns(awaited, number);
     }
 
     /// An edge as if the host had just waited for all work issued to all streams of all devices.
     pub(crate) fn host_wait_for_everything(&mut self, number: OpNumber) {
-        let used = self.streams.iter().filter(|(_, state)| state.chain.is_some());
-        for stream in used.map(|(&stream, _)| stream).collect::<Vec<_>>() {
-            self.host_wait_for_stream(stream, number);
+        for chain in 1..self.stream_of_chain.len() {
+            self.host_wait_for_stream(self.stream_of_chain[chain], number);
         }
     }
 
-    fn covered(&self, target: WaitTarget) -> Vec<Snapshot> {
+    /// The chains that a host wait for a stream or a device covers.
+    fn covered(&mut self, target: WaitTarget) -> Vec<ChainId> {
+        let mut chains = std::mem::take(&mut self.covered);
+        chains.clear();
         match target {
-            WaitTarget::Event(event) => {
-                self.records.get(&event).map(|record| record.snapshot.clone()).into_iter().collect()
-            }
+            WaitTarget::Event(_) => {}
             WaitTarget::Stream(stream) => {
-                let own = self.snapshot_of(stream);
-                own.into_iter()
-                    .chain(self.held_back_by(stream).filter_map(|other| self.snapshot_of(other)))
-                    .collect()
+                let streams = std::iter::once(stream).chain(self.held_back_by(stream));
+                chains.extend(streams.filter_map(|stream| self.chain_of(stream)));
             }
             WaitTarget::Device(device) => {
                 let streams = self.devices.get(&device).map_or(&[][..], |state| &state.streams);
-                streams.iter().filter_map(|&stream| self.snapshot_of(stream)).collect()
+                chains.extend(streams.iter().filter_map(|&stream| self.chain_of(stream)));
             }
         }
+        chains
+    }
+
+    /// What a wait for an event stands for, if the host does not know it yet.
+    fn recorded(&self, target: WaitTarget) -> Option<&Snapshot> {
+        let WaitTarget::Event(event) = target else { return None };
+        self.records.get(&event)?.snapshot.as_ref()
     }
 
     /// The streams whose work the legacy default stream waits for: to synchronize it covers them too (seen on
     /// an H200 with CUDA 13). For any other stream: none.
     fn held_back_by(&self, stream: StreamId) -> impl Iterator<Item = StreamId> {
-        let device = self.streams.get(&stream).and_then(|state| self.devices.get(&state.device));
-        let device = device.filter(|device| device.legacy_default == Some(stream));
+        let state = self.streams.get(&stream).filter(|state| state.role == Role::LegacyDefault);
+        let device = state.and_then(|state| self.devices.get(&state.device));
         device.map_or(&[][..], |device| &device.blocking).iter().copied()
     }
 
     /// A host wait has begun; it will cover what has been issued by now.
     pub(crate) fn begin_host_wait(&mut self, thread: ThreadId, target: WaitTarget) {
-        let covered = self.covered(target);
+        let chains = self.covered(target);
+        let now = chains.iter().map(|chain| self.chains[chain.index()].now());
+        let covered = now.chain(self.recorded(target)).cloned().collect();
+        self.covered = chains;
         self.begun.insert(thread, covered);
     }
 
     /// The host, as the program, learns that the target has finished.
     pub(crate) fn host_wait(&mut self, thread: ThreadId, target: WaitTarget, number: OpNumber) {
-        let covered = self.begun.remove(&thread).unwrap_or_else(|| self.covered(target));
-        for snapshot in covered {
-            if self.host.learn(&snapshot, number) {
-                self.host_version += 1;
+        if let Some(covered) = self.begun.remove(&thread) {
+            for snapshot in covered {
+                let host = &mut self.chains[ChainId::HOST.index()];
+                self.host_version += u64::from(host.learn(&snapshot, number, &mut self.pool));
+                self.pool.take_back(snapshot);
             }
+            return;
         }
+        if let WaitTarget::Event(event) = target
+            && let Some(Record { snapshot: Some(snapshot), .. }) = self.records.get(&event)
+        {
+            let host = &mut self.chains[ChainId::HOST.index()];
+            self.host_version += u64::from(host.learn(snapshot, number, &mut self.pool));
+        }
+        let chains = self.covered(target);
+        for &chain in &chains {
+            self.host_learns(chain, number);
+        }
+        self.covered = chains;
+    }
+
+    /// Whether the host knows the event, and so every chain before whatever it does next.
+    pub(crate) fn passed(&self, earlier: Epoch) -> bool {
+        self.host().is_after(earlier)
+    }
+
+    /// Whether an event of the past is ordered before all that the stream does next, as can be seen at once.
+    pub(crate) fn before_all_of(&self, earlier: Epoch, stream: StreamId) -> bool {
+        self.chain_of(stream).is_some_and(|chain| self.ordered(earlier, chain)) || self.passed(earlier)
     }
 
     /// Whether `earlier` is ordered before what `chain` does now.
     pub(crate) fn ordered(&self, earlier: Epoch, chain: ChainId) -> bool {
-        earlier.chain == chain || self.chain(chain).is_after(earlier)
+        earlier.chain == chain || self.chains[chain.index()].is_after(earlier)
     }
 
     /// How far `chain` knows `other`: the last event of `other` that is ordered before what `chain` does now.
     pub(crate) fn ordered_up_to(&self, other: ChainId, chain: ChainId) -> OpNumber {
-        self.chain(chain).knows(other)
-    }
-
-    fn chain(&self, chain: ChainId) -> &Chain {
-        if chain == ChainId::HOST { &self.host } else { &self.chains[chain.index()] }
+        self.chains[chain.index()].knows(other)
     }
 }

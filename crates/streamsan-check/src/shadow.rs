@@ -1,35 +1,46 @@
 //! Shadow memory: for each byte, the last writes and the reads since.
 //!
-//! Memory is an ordered map of cells per space. A cell is an interval of addresses; accesses split cells at
-//! their bounding intervals, and a strided access keeps its shape inside the cell. Per cell and chain only
-//! accesses that can still be the earlier half of a hazard are kept: an access that is ordered before a
-//! newer one which covers it can be forgotten, since whatever is unordered with it is unordered with the
-//! newer one too (the argument of FastTrack's epochs, applied to intervals).
+//! The accesses to a block are kept with the block, so that an access finds those before it at once (`block`).
+//! Within a block they lie in cells, intervals that accesses split at their borders (`cell`). The accesses to a freed
+//! block of torch's caching allocator wait in an ordered map for the next owner of the bytes (`retired`); other
+//! memory can be handed on only after the work on it has finished.
+//!
+//! What the host knows to be finished is ordered before all that is still to come, and is forgotten.
 
-use crate::clock::Epoch;
+mod block;
+mod cell;
+mod retired;
+
+use crate::blocks::Slot;
+use crate::clock::{ChainId, Epoch};
 use crate::hazard::Origin;
-use crate::overlap::{Footprint, Overlap, overlap};
+use block::BlockShadow;
+use retired::Retired;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
-use streamsan_trace::{AccessMode, BlockId, DeviceId, ShapeId, Tables};
-
-/// An address space whose addresses do not clash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Space {
-    Device(DeviceId),
-    Host,
-}
+use streamsan_trace::{AccessMode, BlockId, DeviceId, OpNumber, ShapeId, Tables};
 
 /// One access, with absolute addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
-    pub(crate) epoch: Epoch,
-    pub(crate) block: BlockId,
-    pub(crate) mode: AccessMode,
+    pub(crate) number: OpNumber,
     pub(crate) start: u64,
     pub(crate) end: u64,
+    pub(crate) chain: ChainId,
+    pub(crate) block: BlockId,
     pub(crate) shape: ShapeId,
+    pub(crate) mode: AccessMode,
     pub(crate) origin: Origin,
 }
+
+impl Touch {
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch { chain: self.chain, number: self.number }
+    }
+}
+
+// A cache line: a run without hazards looks at little else.
+const _: () = assert!(size_of::<Touch>() <= 64);
 
 /// Two touches share bytes and at least one of them may change them.
 #[derive(Clone, Copy, Debug)]
@@ -39,200 +50,142 @@ pub(crate) struct Conflict {
     pub(crate) decided: bool,
 }
 
-#[derive(Debug)]
-struct Cell {
-    end: u64,
-    touches: Vec<Touch>,
-}
-
-/// The shadow of one address space.
-#[derive(Debug, Default)]
-struct Map {
-    cells: BTreeMap<u64, Cell>,
-}
-
-/// Shadow memory of all spaces.
+/// Shadow memory of all blocks, and of freed memory per device.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
-    spaces: BTreeMap<Space, Map>,
+    blocks: Vec<BlockShadow>,
+    retired: BTreeMap<DeviceId, Retired>,
 }
 
 impl Shadow {
-    /// Notes an access and hands every unordered conflicting earlier one to `report`.
+    /// A block begins in a slot.
+    pub(crate) fn begin(&mut self, slot: Slot, address: u64) {
+        if self.blocks.len() <= slot.index() {
+            self.blocks.resize_with(slot.index() + 1, BlockShadow::default);
+        }
+        self.blocks[slot.index()].begin(address);
+    }
+
+    /// Notes an access to a block and hands every unordered conflicting earlier one to `report`.
     ///
-    /// `ordered(earlier)` says whether an earlier access is ordered before this one.
+    /// `memory` is the device and the end of the block, if it is device memory: up to there at least, earlier owners
+    /// are looked for. `ordered(earlier)` says whether an earlier access is ordered before this one. Says whether this is a
+    /// write of the whole block and all that is kept of it, so that nothing of earlier owners is left.
     pub(crate) fn touch(
         &mut self,
-        space: Space,
-        touch: Touch,
+        slot: Slot,
+        memory: Option<(DeviceId, u64)>,
+        touch: &Touch,
         tables: &Tables,
         ordered: impl Fn(&Touch) -> bool,
         mut report: impl FnMut(Conflict),
-    ) {
+    ) -> bool {
+        let block = &mut self.blocks[slot.index()];
         if touch.start >= touch.end {
-            return;
+            return false;
         }
-        let map = self.spaces.entry(space).or_default();
-        map.prepare(touch.start, touch.end);
-        let mut same_everywhere = true;
-        for (&start, cell) in map.cells.range_mut(touch.start..touch.end) {
-            cell.examine(start, &touch, tables, &ordered, &mut report);
-            cell.store(touch, &ordered);
-            same_everywhere &= cell.touches.len() == 1;
+        if touch.end > block.end
+            && let Some((device, end)) = memory
+        {
+            block.inherit(touch.end.max(end), self.retired.get_mut(&device));
         }
-        if same_everywhere && touch.shape.0 == 0 {
-            map.merge(touch.start, touch.end);
+        if tables.shape(touch.shape).is_none() {
+            let only = block.touch_all_of_it(touch, tables, &ordered, &mut report);
+            only && is_definite(touch.mode) && touch.start == block.start && touch.end == block.end
+        } else {
+            block.touch_strided(touch, tables, &ordered, &mut report);
+            false
         }
     }
-}
 
-impl Shadow {
-    /// The accesses of one block that are kept, each once.
-    pub(crate) fn of_block(&self, space: Space, start: u64, end: u64, block: BlockId) -> Vec<Touch> {
+    /// The ended block whose accesses to this one's bytes were the last of it, when all were replaced.
+    pub(crate) fn take_from(&mut self, slot: Slot) -> Option<BlockId> {
+        self.blocks[slot.index()].take_from()
+    }
+
+    /// The accesses of a block that are kept and for which `wanted` holds, each once.
+    pub(crate) fn of_block(&self, slot: Slot, block: BlockId, wanted: impl Fn(&Touch) -> bool) -> Vec<Touch> {
         let mut found: Vec<Touch> = Vec::new();
-        let Some(map) = self.spaces.get(&space) else { return found };
-        let first = map.cells.range(..start).next_back().filter(|(_, cell)| cell.end > start);
-        for (_, cell) in first.into_iter().chain(map.cells.range(start..end)) {
-            for touch in cell.touches.iter().filter(|touch| touch.block == block) {
-                if !found.iter().any(|known| known.epoch == touch.epoch && known.mode == touch.mode) {
-                    found.push(*touch);
-                }
+        for touch in self.blocks[slot.index()].touches().filter(|touch| touch.block == block && wanted(touch))
+        {
+            if !found.iter().any(|known| known.number == touch.number && known.mode == touch.mode) {
+                found.push(*touch);
             }
         }
         found
     }
 
-    /// Forgets those accesses to an interval for which `known` holds.
-    pub(crate) fn forget_known(
+    /// A block of the caching allocator ends; accesses for which `passed` holds are forgotten. Says whether any are
+    /// left.
+    pub(crate) fn retire(
         &mut self,
-        space: Space,
+        slot: Slot,
+        id: BlockId,
+        device: DeviceId,
+        passed: impl Fn(&Touch) -> bool,
+    ) -> bool {
+        let shadow = &mut self.blocks[slot.index()];
+        shadow.forget(&passed);
+        if shadow.is_empty() {
+            shadow.clear();
+            return false;
+        }
+        shadow.end(id);
+        self.retired.entry(device).or_default().put(shadow);
+        true
+    }
+
+    /// Forgets the accesses to a block.
+    pub(crate) fn forget_block(&mut self, slot: Slot) {
+        self.blocks[slot.index()].clear();
+    }
+
+    /// Forgets those accesses to freed memory for which `known` holds.
+    pub(crate) fn forget_retired(
+        &mut self,
+        device: DeviceId,
         start: u64,
         end: u64,
         known: impl Fn(&Touch) -> bool,
     ) {
-        let Some(map) = self.spaces.get_mut(&space).filter(|_| start < end) else { return };
-        map.split(start);
-        map.split(end);
-        for (_, cell) in map.cells.range_mut(start..end) {
-            cell.touches.retain(|touch| !known(touch));
+        if let Some(retired) = self.retired.get_mut(&device) {
+            retired.forget(start, end, known);
         }
     }
 
-    /// Forgets all accesses to an interval.
-    pub(crate) fn forget(&mut self, space: Space, start: u64, end: u64) {
-        if start >= end {
-            return;
+    /// Forgets those accesses to a block for which `known` holds.
+    pub(crate) fn forget_known(&mut self, slot: Slot, known: impl Fn(&Touch) -> bool) {
+        self.blocks[slot.index()].forget(&known);
+    }
+
+    /// Forgets the accesses of ended blocks, and strided ones, for which `passed` holds; gives the blocks whose
+    /// accesses are kept elsewhere than with themselves. `block_of` says whose a slot is.
+    pub(crate) fn tidy(
+        &mut self,
+        passed: impl Fn(&Touch) -> bool,
+        block_of: impl Fn(Slot) -> BlockId,
+    ) -> FxHashSet<BlockId> {
+        let mut elsewhere = FxHashSet::default();
+        for retired in self.retired.values_mut() {
+            retired.tidy(&passed);
+            elsewhere.extend(retired.touches().map(|touch| touch.block));
         }
-        let Some(map) = self.spaces.get_mut(&space) else { return };
-        map.split(start);
-        map.split(end);
-        let keys: Vec<u64> = map.cells.range(start..end).map(|(&key, _)| key).collect();
-        for key in keys {
-            map.cells.remove(&key);
+        for (index, shadow) in self.blocks.iter_mut().enumerate() {
+            let block = block_of(Slot::at(index));
+            shadow.tidy(block, &passed);
+            elsewhere.extend(shadow.touches().map(|touch| touch.block).filter(|&other| other != block));
         }
+        elsewhere
     }
 }
 
-impl Map {
-    /// Makes cells so that `start..end` is covered by whole cells.
-    fn prepare(&mut self, start: u64, end: u64) {
-        if self.cells.get(&start).is_some_and(|cell| cell.end == end) {
-            return;
-        }
-        self.split(start);
-        self.split(end);
-        let mut holes = Vec::new();
-        let mut position = start;
-        for (&cell_start, cell) in self.cells.range(start..end) {
-            if position < cell_start {
-                holes.push((position, cell_start));
-            }
-            position = cell.end;
-        }
-        if position < end {
-            holes.push((position, end));
-        }
-        for (hole_start, hole_end) in holes {
-            self.cells.insert(hole_start, Cell { end: hole_end, touches: Vec::new() });
-        }
-    }
-
-    fn split(&mut self, position: u64) {
-        let Some((_, cell)) = self.cells.range_mut(..position).next_back() else { return };
-        if cell.end > position {
-            let rest = Cell { end: cell.end, touches: cell.touches.clone() };
-            cell.end = position;
-            self.cells.insert(position, rest);
-        }
-    }
-
-    /// Makes one cell of `start..end`, all of whose cells hold one and the same touch.
-    fn merge(&mut self, start: u64, end: u64) {
-        let later: Vec<u64> = self.cells.range(start..end).skip(1).map(|(&key, _)| key).collect();
-        for key in later {
-            self.cells.remove(&key);
-        }
-        if let Some(cell) = self.cells.get_mut(&start) {
-            cell.end = end;
-        }
-    }
-}
-
-impl Cell {
-    fn examine(
-        &self,
-        start: u64,
-        touch: &Touch,
-        tables: &Tables,
-        ordered: &impl Fn(&Touch) -> bool,
-        report: &mut impl FnMut(Conflict),
-    ) {
-        for earlier in &self.touches {
-            if !conflicting(earlier.mode, touch.mode)
-                || earlier.epoch.number == touch.epoch.number
-                || ordered(earlier)
-            {
-                continue;
-            }
-            let found = if earlier.shape.0 == 0 && touch.shape.0 == 0 {
-                Overlap::Shared
-            } else {
-                overlap(&self.footprint(start, earlier, tables), &self.footprint(start, touch, tables))
-            };
-            match found {
-                Overlap::Disjoint => {}
-                Overlap::Shared => report(Conflict { earlier: *earlier, decided: true }),
-                Overlap::Undecided => report(Conflict { earlier: *earlier, decided: false }),
-            }
-        }
-    }
-
-    /// A contiguous touch covers the whole cell; a strided one is taken as it is.
-    fn footprint<'a>(&self, start: u64, touch: &Touch, tables: &'a Tables) -> Footprint<'a> {
-        match tables.shape(touch.shape) {
-            Some(shape) => Footprint { start: touch.start, end: touch.end, shape: Some(shape) },
-            None => Footprint { start, end: self.end, shape: None },
-        }
-    }
-
-    fn store(&mut self, touch: Touch, ordered: &impl Fn(&Touch) -> bool) {
-        self.touches.retain(|earlier| {
-            let superseded = touch.mode.writes() || !earlier.mode.writes();
-            let covered =
-                touch.shape.0 == 0 || (touch.shape == earlier.shape && touch.start == earlier.start);
-            let own = earlier.epoch.number == touch.epoch.number;
-            // A use of an older generation is reported against the first access that conflicts with it.
-            let reported = earlier.block != touch.block && conflicting(earlier.mode, touch.mode);
-            let replaced = reported || if own { touch.mode.writes() } else { ordered(earlier) };
-            !(superseded && covered && replaced)
-        });
-        self.touches.push(touch);
-    }
+/// Whether the access certainly changes its bytes.
+fn is_definite(mode: AccessMode) -> bool {
+    matches!(mode, AccessMode::Write | AccessMode::Update)
 }
 
 /// Whether two accesses to one byte can disagree. Two unknown accesses may both be reads, and so may an
 /// unknown one beside a read: only a definite write makes a conflict with an unknown access.
 fn conflicting(a: AccessMode, b: AccessMode) -> bool {
-    let definite = |mode: AccessMode| matches!(mode, AccessMode::Write | AccessMode::Update);
-    definite(a) || definite(b)
+    is_definite(a) || is_definite(b)
 }

@@ -7,7 +7,7 @@
 
 use crate::blocks::Blocks;
 use crate::shadow::Touch;
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
 use streamsan_trace::{BlockId, OpNumber, StreamId};
 
 /// A freed block with uses that its owner stream is not ordered after.
@@ -17,45 +17,77 @@ struct Endangered {
     uses: Vec<Touch>,
 }
 
+/// What concerns the blocks of one owner stream.
+#[derive(Debug, Default)]
+struct Owned {
+    endangered: Vec<Endangered>,
+    /// Blocks handed out and perhaps not touched yet: those that are, or were freed, are dropped now and then.
+    untouched: Vec<BlockId>,
+    untouched_limit: usize,
+}
+
 /// Freed blocks with pending uses, by owner stream.
 #[derive(Debug, Default)]
 pub(crate) struct FreedInUse {
-    by_owner: BTreeMap<StreamId, Vec<Endangered>>,
-    /// Blocks handed out and not touched yet.
-    untouched: BTreeMap<StreamId, BTreeSet<BlockId>>,
+    by_owner: FxHashMap<StreamId, Owned>,
+    /// Whether there may be any endangered block: most programs never have one.
+    any: bool,
+}
+
+fn is_untouched(blocks: &Blocks, block: BlockId) -> bool {
+    blocks.get(block).is_some_and(|block| !block.touched && block.freed.is_none())
 }
 
 impl FreedInUse {
     /// Notes a free with uses that the owner stream is not ordered after.
     pub(crate) fn note(&mut self, owner: StreamId, block: BlockId, uses: Vec<Touch>) {
         if !uses.is_empty() {
-            self.by_owner.entry(owner).or_default().push(Endangered { block, uses });
+            self.by_owner.entry(owner).or_default().endangered.push(Endangered { block, uses });
+            self.any = true;
         }
     }
 
     /// A block is handed out by its owner stream.
-    pub(crate) fn handed_out(&mut self, owner: StreamId, block: BlockId) {
-        self.untouched.entry(owner).or_default().insert(block);
-    }
-
-    /// A block is freed or touched.
-    pub(crate) fn no_longer_untouched(&mut self, owner: StreamId, block: BlockId) {
-        if let Some(untouched) = self.untouched.get_mut(&owner) {
-            untouched.remove(&block);
+    pub(crate) fn handed_out(&mut self, blocks: &Blocks, owner: StreamId, block: BlockId) {
+        let Owned { untouched, untouched_limit, .. } = self.by_owner.entry(owner).or_default();
+        if untouched.len() >= *untouched_limit {
+            untouched.retain(|&block| is_untouched(blocks, block));
+            *untouched_limit = 2 * untouched.len() + 16;
         }
+        untouched.push(block);
     }
 
     /// The memory of `block` was handed out again: what happens to it is seen.
     pub(crate) fn reused(&mut self, blocks: &Blocks, new: BlockId) {
+        if !self.any {
+            return;
+        }
         let Some(new) = blocks.get(new) else { return };
-        if let Some(list) = self.by_owner.get_mut(&new.owner) {
-            list.retain(|freed| {
+        if let Some(owned) = self.by_owner.get_mut(&new.owner) {
+            owned.endangered.retain(|freed| {
                 blocks.get(freed.block).is_some_and(|old| {
                     old.address.saturating_add(old.rounded()) <= new.address
                         || new.address.saturating_add(new.rounded()) <= old.address
                 })
             });
         }
+    }
+
+    /// Forgets uses for which `passed` holds.
+    pub(crate) fn tidy(&mut self, passed: impl Fn(&Touch) -> bool) {
+        self.any = false;
+        for owned in self.by_owner.values_mut() {
+            for freed in &mut owned.endangered {
+                freed.uses.retain(|used| !passed(used));
+            }
+            owned.endangered.retain(|freed| !freed.uses.is_empty());
+            self.any |= !owned.endangered.is_empty();
+        }
+    }
+
+    /// The blocks that may still be reported.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        self.by_owner.values().flat_map(|owned| &owned.endangered).map(|freed| freed.block)
     }
 
     /// A block is touched for the first time: the uses of freed blocks it might have been.
@@ -68,9 +100,12 @@ impl FreedInUse {
         ordered: impl Fn(&Touch) -> bool,
     ) -> Vec<(BlockId, Touch)> {
         let mut found = Vec::new();
+        if !self.any {
+            return found;
+        }
         let Some(block) = blocks.get(new) else { return found };
-        let Some(list) = self.by_owner.get_mut(&block.owner) else { return found };
-        for freed in list.iter_mut() {
+        let Some(owned) = self.by_owner.get_mut(&block.owner) else { return found };
+        for freed in &mut owned.endangered {
             let Some(old) = blocks.get(freed.block) else { continue };
             let made_after = old.freed.is_some_and(|(number, _): (OpNumber, _)| number < block.allocated);
             let fits =
@@ -79,7 +114,7 @@ impl FreedInUse {
                 freed.uses.retain(|used| {
                     // If the owner stream was after the use, a new owner that is not is at fault itself.
                     let hazard =
-                        !block.handed_out_after(used.epoch) && !old.guarded(used.epoch) && !ordered(used);
+                        !block.handed_out_after(used.epoch()) && !old.guarded(used.epoch()) && !ordered(used);
                     if hazard {
                         found.push((freed.block, *used));
                     }
@@ -87,25 +122,26 @@ impl FreedInUse {
                 });
             }
         }
-        list.retain(|freed| !freed.uses.is_empty());
+        owned.endangered.retain(|freed| !freed.uses.is_empty());
         found
     }
 
     /// Drops uses that every later allocation of their owner is ordered after, and every earlier one whose
     /// block has still to be touched.
     pub(crate) fn forget(&mut self, blocks: &Blocks, owner: StreamId, ordered: impl Fn(&Touch) -> bool) {
-        if let Some(list) = self.by_owner.get_mut(&owner) {
-            let untouched = self.untouched.get(&owner);
-            let matters = |used: &Touch| {
-                let early = |&block: &BlockId| {
-                    blocks.get(block).is_some_and(|block| !block.handed_out_after(used.epoch))
-                };
-                untouched.is_some_and(|untouched| untouched.iter().any(early))
+        if !self.any {
+            return;
+        }
+        if let Some(Owned { endangered, untouched, .. }) = self.by_owner.get_mut(&owner) {
+            let early = |used: &Touch, block: BlockId| {
+                is_untouched(blocks, block)
+                    && blocks.get(block).is_some_and(|block| !block.handed_out_after(used.epoch()))
             };
-            for freed in list.iter_mut() {
+            let matters = |used: &Touch| untouched.iter().any(|&block| early(used, block));
+            for freed in endangered.iter_mut() {
                 freed.uses.retain(|used| !ordered(used) || matters(used));
             }
-            list.retain(|freed| !freed.uses.is_empty());
+            endangered.retain(|freed| !freed.uses.is_empty());
         }
     }
 }

@@ -1,0 +1,107 @@
+//! What the checker costs on generated programs. `benches/checker.py` runs it for all widths, beside CSAN's engine.
+//!
+//! - `engine_speed speed STREAMS OPERATIONS ROUNDS`: checks a log that lies in memory; prints the seconds of
+//!   processor time of each round.
+//! - `engine_speed memory STREAMS OPERATIONS`: checks a log that is made while it is read; prints the seconds and
+//!   the peak of resident memory in KiB.
+//! - `engine_speed events STREAMS OPERATIONS`: prints the events, one a line, for other engines.
+
+#[path = "../benches/generated/mod.rs"]
+mod generated;
+
+use generated::Generated;
+use std::io::Write;
+use streamsan_check::{Config, check};
+use streamsan_trace::{Access, EventKind, Log, Trace, WaitTarget};
+
+fn in_memory(log: &Generated) -> Trace {
+    let mut trace = Trace { tables: log.tables().clone(), ..Trace::default() };
+    log.read(&mut |event, accesses| {
+        let mut event = *event;
+        if let EventKind::Op { accesses: range, .. } = &mut event.kind {
+            *range = trace.push_accesses(accesses);
+        }
+        trace.events.push(event);
+    });
+    trace
+}
+
+/// Seconds that this thread has run: others may use the machine too.
+fn processor_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this needs Linux");
+    let nanoseconds = text.split(' ').next().and_then(|number| number.parse::<u64>().ok());
+    nanoseconds.expect("the first number is the time on a processor") as f64 / 1e9
+}
+
+/// Seconds of one check, which must find nothing.
+fn timed(log: &dyn Log, operations: u64) -> f64 {
+    let start = processor_seconds();
+    let report = check(log, &Config::default());
+    let seconds = processor_seconds() - start;
+    assert!(report.findings.is_empty(), "everything is ordered, but: {:?}", report.findings);
+    assert!(report.coverage.operations >= operations);
+    seconds
+}
+
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this needs Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it is there");
+    line.trim().trim_end_matches(" kB").to_owned()
+}
+
+/// One event a line, as CSAN's event handler takes them: kernels with pointers read and written, and so on.
+fn print_events(log: &Generated) -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut addresses = std::collections::HashMap::new();
+    let mut result = Ok(());
+    log.read(&mut |event, accesses| {
+        let mut line = || match event.kind {
+            EventKind::StreamCreate { stream, .. } => writeln!(out, "stream {}", stream.0),
+            EventKind::Alloc { block, address, .. } => {
+                addresses.insert(block, address);
+                writeln!(out, "alloc {address}")
+            }
+            EventKind::FreeRequest { block } => writeln!(out, "free {}", addresses[&block]),
+            EventKind::EventRecord { event, stream } => writeln!(out, "record {} {}", event.0, stream.0),
+            EventKind::EventWait { event, stream } => writeln!(out, "wait {} {}", event.0, stream.0),
+            EventKind::HostWait { target: WaitTarget::Event(event), .. } => {
+                writeln!(out, "synchronize {}", event.0)
+            }
+            EventKind::HostWait { .. } => writeln!(out, "device"),
+            EventKind::Op { stream, .. } => {
+                let pointers = |writes: bool| {
+                    let wanted = accesses.iter().filter(|access| access.mode.writes() == writes);
+                    let pointer = |access: &Access| (addresses[&access.block] + access.offset).to_string();
+                    wanted.map(pointer).collect::<Vec<_>>().join(",")
+                };
+                writeln!(out, "kernel {} {} {}", stream.0, pointers(false), pointers(true))
+            }
+            _ => Ok(()),
+        };
+        if result.is_ok() {
+            result = line();
+        }
+    });
+    result
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize| -> u64 {
+        let text = arguments.get(index).map_or("", String::as_str);
+        text.parse().unwrap_or_else(|_| panic!("argument {} is `{text}`: give a number", index + 1))
+    };
+    let (streams, operations) = (number(1) as usize, number(2));
+    let log = Generated::new(streams, operations, 1);
+    match arguments[0].as_str() {
+        "speed" => {
+            let trace = in_memory(&log);
+            for _ in 0..number(3) {
+                println!("{}", timed(&trace, operations));
+            }
+        }
+        "memory" => println!("{} {}", timed(&log, operations), peak_memory()),
+        "events" => print_events(&log).expect("the reader takes all lines"),
+        other => panic!("`{other}` is no command: speed, memory or events"),
+    }
+}

@@ -1,0 +1,176 @@
+//! Cells: intervals of addresses on which the same accesses are kept.
+//!
+//! Of each chain the last accesses are kept that can still be the earlier half of a hazard. An access that is
+//! ordered before a newer one which covers it can be forgotten, since whatever is unordered with it is unordered
+//! with the newer one too (the argument of FastTrack's epochs, applied to intervals). As FastTrack does for
+//! memory that many threads read, reads are kept by chain: a read replaces its chain's last one without a look at
+//! those of all other chains.
+
+use super::{Conflict, Touch, conflicting, is_definite};
+use crate::overlap::{Footprint, Overlap, overlap};
+use smallvec::SmallVec;
+use streamsan_trace::{AccessMode, Tables};
+
+/// With more reads than this in a cell, a read leaves alone those of other chains.
+const FEW: usize = 8;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cell {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Accesses that certainly change the bytes.
+    writes: SmallVec<[Touch; 1]>,
+    /// Reads and unknown accesses, by chain.
+    others: SmallVec<[Touch; 2]>,
+}
+
+impl Cell {
+    pub(super) fn new(start: u64, end: u64) -> Self {
+        Self { start, end, ..Self::default() }
+    }
+
+    /// Whether one access is all that is kept.
+    pub(super) fn is_single(&self) -> bool {
+        self.writes.len() + self.others.len() == 1
+    }
+
+    pub(super) fn touches(&self) -> impl Iterator<Item = &Touch> {
+        self.writes.iter().chain(&self.others)
+    }
+
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Touch) -> bool) {
+        self.writes.retain(|touch| keep(touch));
+        self.others.retain(|touch| keep(touch));
+    }
+
+    /// A cell for a part of this one.
+    pub(super) fn part(&self, start: u64, end: u64) -> Self {
+        let mut part = Self { start, end, ..self.clone() };
+        part.retain(|touch| touch.start < end && touch.end > start);
+        part
+    }
+
+    /// Cuts the cell at `position` and gives the upper part.
+    pub(super) fn split_off(&mut self, position: u64) -> Self {
+        let upper = self.part(position, self.end);
+        *self = self.part(self.start, position);
+        upper
+    }
+
+    /// Hands every unordered conflicting earlier access to `report`.
+    pub(super) fn examine(
+        &self,
+        touch: &Touch,
+        tables: &Tables,
+        ordered: &impl Fn(&Touch) -> bool,
+        report: &mut impl FnMut(Conflict),
+    ) {
+        for earlier in &self.writes {
+            self.compare(earlier, touch, tables, ordered, report);
+        }
+        if is_definite(touch.mode) {
+            for earlier in &self.others {
+                self.compare(earlier, touch, tables, ordered, report);
+            }
+        }
+    }
+
+    #[inline]
+    fn compare(
+        &self,
+        earlier: &Touch,
+        touch: &Touch,
+        tables: &Tables,
+        ordered: &impl Fn(&Touch) -> bool,
+        report: &mut impl FnMut(Conflict),
+    ) {
+        if earlier.number != touch.number && !ordered(earlier) {
+            let earlier_bytes = self.footprint(earlier, tables);
+            earlier.meet(&earlier_bytes, &self.footprint(touch, tables), report);
+        }
+    }
+
+    /// The bytes of the cell that an access touches. A strided one is taken as it is.
+    fn footprint<'a>(&self, touch: &Touch, tables: &'a Tables) -> Footprint<'a> {
+        let mut footprint = touch.footprint(tables);
+        if footprint.shape.is_none() {
+            footprint.start = footprint.start.max(self.start);
+            footprint.end = footprint.end.min(self.end);
+        }
+        footprint
+    }
+
+    /// Keeps an access that covers the cell, in place of those that it makes needless.
+    pub(super) fn store(&mut self, touch: &Touch, ordered: &impl Fn(&Touch) -> bool) {
+        if !is_definite(touch.mode) {
+            self.store_other(touch, ordered);
+            return;
+        }
+        let needed = |earlier: &Touch| {
+            let own = earlier.number == touch.number;
+            // A use of an older generation is reported against the first access that conflicts with it.
+            let reported = earlier.block != touch.block && conflicting(earlier.mode, touch.mode);
+            !(own || reported || ordered(earlier))
+        };
+        if !self.others.is_empty() {
+            self.others.retain(|earlier| needed(earlier));
+        }
+        match &mut *self.writes {
+            [] => {}
+            [only] if !needed(only) => {
+                *only = *touch;
+                return;
+            }
+            _ => self.writes.retain(|earlier| needed(earlier)),
+        }
+        self.writes.push(*touch);
+    }
+
+    fn store_other(&mut self, touch: &Touch, ordered: &impl Fn(&Touch) -> bool) {
+        // An unknown access may be a write: a read does not stand for it.
+        let stands_for =
+            |earlier: &Touch| touch.mode == AccessMode::Unknown || earlier.mode == AccessMode::Read;
+        let chain = touch.chain;
+        match &mut *self.others {
+            [] => {
+                self.others.push(*touch);
+                return;
+            }
+            [only] if only.chain == chain && stands_for(only) => {
+                *only = *touch;
+                return;
+            }
+            _ => {}
+        }
+        if self.others.len() <= FEW || self.others.len().is_power_of_two() {
+            self.others
+                .retain(|earlier| !(stands_for(earlier) && (earlier.chain == chain || ordered(earlier))));
+        }
+        let place = self.others.partition_point(|other| other.chain < chain);
+        match self.others.get_mut(place) {
+            Some(last) if last.chain == chain && stands_for(last) => *last = *touch,
+            _ => self.others.insert(place, *touch),
+        }
+    }
+}
+
+impl Touch {
+    /// The bytes of an access.
+    pub(super) fn footprint<'a>(&self, tables: &'a Tables) -> Footprint<'a> {
+        Footprint { start: self.start, end: self.end, shape: tables.shape(self.shape) }
+    }
+
+    /// Reports this earlier access if its bytes meet those of a later one.
+    pub(super) fn meet(
+        &self,
+        bytes: &Footprint<'_>,
+        later: &Footprint<'_>,
+        report: &mut impl FnMut(Conflict),
+    ) {
+        match overlap(bytes, later) {
+            Overlap::Disjoint => {}
+            Overlap::Shared => report(Conflict { earlier: *self, decided: true }),
+            Overlap::Undecided => report(Conflict { earlier: *self, decided: false }),
+        }
+    }
+}
