@@ -79,7 +79,8 @@ impl Survey {
         let mut blocks = Histories::new(&report.findings);
         let mut owners = HashMap::<BlockId, StreamId>::new();
         let mut records = HashMap::<EventId, Point>::new();
-        let with_routes = !drawn.is_empty();
+        // Routes cost most; none is asked for after this.
+        let last_route = slices.last_route();
         log.read(&mut |event, accesses| {
             if let EventKind::Alloc { block, stream, space: MemorySpace::Cached(_), .. } = event.kind
                 && blocks.wants(block)
@@ -87,7 +88,7 @@ impl Survey {
                 owners.insert(block, stream);
             }
             let Some(lane) = lanes.event(event, |block| owners.get(&block).copied()) else {
-                if with_routes {
+                if event.number <= last_route {
                     routes.begin(event, &lanes);
                 }
                 return;
@@ -107,10 +108,10 @@ impl Survey {
             waits.event(&point, record.as_ref(), &lanes);
             timeline.event(&point, record.as_ref());
             blocks.event(&point, accesses);
-            if with_routes {
+            if event.number <= last_route {
                 routes.event(event, &point, record.as_ref(), &lanes);
-                slices.event(&point, record.as_ref(), &routes, &lanes);
             }
+            slices.event(&point, record.as_ref(), &routes, &lanes);
         });
         waits.finish();
         Self { waits, slices: slices.finish(), timeline: timeline.finish(), blocks, lanes }

@@ -89,6 +89,12 @@ impl<'a> Slices<'a> {
         Self { findings, pending, wanted, blocks }
     }
 
+    /// The last event for which a route is asked; 0: none.
+    pub(crate) fn last_route(&self) -> OpNumber {
+        let routed = self.findings.iter().filter(|finding| finding.ordered_up_to.is_some());
+        routed.map(|finding| finding.second.number).max().unwrap_or_default()
+    }
+
     /// Takes an event after `routes` has taken it.
     pub(crate) fn event(&mut self, point: &Point, record: Option<&Point>, routes: &Routes, lanes: &Lanes) {
         if let EventKind::Alloc { block, .. } = point.what
