@@ -122,3 +122,17 @@ def test_the_readme_names_every_rule(tmp_path):
     named = re.findall(r"SS\d{3}", " ".join(rows))
     listed = re.findall(r"^SS\d{3}", run("streamsan explain rules", tmp_path).stdout, re.MULTILINE)
     assert sorted(named) == listed and len(listed) > 10
+
+
+FILES = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_files_in_documents_are_those_of_the_tree():
+    shown = [
+        (document.name, file, text)
+        for document in sorted((ROOT / "docs").rglob("*.md"))
+        for file, text in FILES.findall(document.read_text())
+    ]
+    assert shown, "no document shows a file"
+    for document, file, text in shown:
+        assert text == (ROOT / file).read_text(), f"{document} shows another {file}"
