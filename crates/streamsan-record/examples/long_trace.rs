@@ -104,9 +104,10 @@ fn main() {
             trace.read(&mut |_, _| events += 1);
             events
         });
-        measure("Follower::advance", || {
-            let mut follower = Follower::open(&path).expect("the trace just written");
-            follower.advance(&mut |_, _, _| ()).expect("nothing is missing")
+        let mut follower = Follower::open(&path).expect("the trace just written");
+        measure("Follower::advance", || follower.advance(&mut |_, _, _| ()).expect("nothing is missing"));
+        measure("1000 times without anything new", || {
+            (0..1000).map(|_| follower.advance(&mut |_, _, _| ()).expect("nothing is missing")).sum()
         });
     }
     let _ = std::fs::remove_file(&path);
