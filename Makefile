@@ -41,7 +41,7 @@ lint: venv
 	$(BIN)/python scripts/ensure_tools.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict python/streamsan
+	$(BIN)/python scripts/check_pythons.py
 
 rust-tests:
 	cargo test --workspace --quiet

@@ -52,6 +52,9 @@ compiled(torch.ones(4, device=device)).sum().backward()
 print(model[0].weight.grad.tolist())
 """
 
+# torch's own, where Python is 3.13.0.
+OF_TORCH = "Guards may run slower on Python 3.13.0"
+
 
 def test_prints_the_same_without_a_warning(tmp_path):
     script = tmp_path / "script.py"
@@ -65,7 +68,7 @@ def test_prints_the_same_without_a_warning(tmp_path):
             capture_output=True,
             text=True,
             timeout=240,
-            env={**os.environ, "PYTHONWARNINGS": "error"},
+            env={**os.environ, "PYTHONWARNINGS": f"error,ignore:{OF_TORCH}:RuntimeWarning"},
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout, done.stderr

@@ -1,0 +1,44 @@
+"""Checks types and syntax of the package for each version of Python it is said to work with, installed or not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "streamsan"
+
+
+def commands(version: str) -> list[list[str]]:
+    """Returns what checks for one version.
+
+    Example:
+        >>> commands("3.12")[1][-2]
+        'py312'
+    """
+    # What a newer Python would allow to be written otherwise is not wanted.
+    tools = Path(sys.executable).parent
+    target = f"py{version.replace('.', '')}"
+    return [
+        [str(tools / "mypy"), "--strict", "--python-version", version, str(PACKAGE)],
+        [str(tools / "ruff"), "check", "--quiet", "--ignore", "UP", "--target-version", target, str(PACKAGE)],
+    ]
+
+
+def main() -> None:
+    versions = json.loads((PACKAGE / "versions.json").read_text())["python_checked"]
+    failed = False
+    for version in versions:
+        for command in commands(version):
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                print(f"== Python {version}: {' '.join(command)}\n{done.stdout}{done.stderr}")
+                failed = True
+    print(f"checked for Python {', '.join(versions)}" if not failed else "see above")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
