@@ -4,6 +4,7 @@
 //! that both back ends are used in the same, checked way.
 
 use crate::error::Error;
+use std::ffi::c_void;
 
 /// Index of a stream of one back end, in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +53,15 @@ pub(crate) trait Backend: Send + Sync {
     ///
     /// If this back end runs no functions of the host as operations.
     fn run(&self, stream: StreamIndex, label: &str, work: HostWork) -> Result<u64, Error>;
+
+    /// The driver's handle of a stream.
+    ///
+    /// # Errors
+    ///
+    /// If this back end has none.
+    fn raw_stream(&self, _: StreamIndex) -> Result<*mut c_void, Error> {
+        Err(Error::Unsupported { what: "launch kernels: run a function instead" })
+    }
 
     /// A number that stands for everything enqueued so far in a stream.
     fn mark(&self, stream: StreamIndex) -> Result<u64, Error>;

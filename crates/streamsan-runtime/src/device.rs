@@ -69,6 +69,16 @@ impl Device {
         Self::new(Box::new(Cpu::new(options)))
     }
 
+    /// The GPU with this ordinal, on its primary context.
+    ///
+    /// # Errors
+    ///
+    /// If there is no driver or no such device.
+    #[cfg(feature = "cuda")]
+    pub fn cuda(ordinal: i32) -> Result<Self, Error> {
+        Ok(Self::new(Box::new(crate::cuda::Cuda::new(ordinal)?)))
+    }
+
     pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
         let state = State {
             order: Order::default(),

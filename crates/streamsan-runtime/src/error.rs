@@ -34,6 +34,11 @@ pub enum Error {
     },
     /// Things of two devices were used together.
     OtherDevice,
+    /// There is no such device.
+    NoDevice {
+        /// What the driver said.
+        reason: String,
+    },
     /// The back end cannot do this.
     Unsupported {
         /// What.
@@ -57,6 +62,7 @@ impl fmt::Display for Error {
             Self::OtherDevice => formatter.write_str(
                 "a buffer or stream of another device: all parts of an operation must be of one device",
             ),
+            Self::NoDevice { reason } => write!(formatter, "no CUDA device can be used: {reason}"),
             Self::Unsupported { what } => write!(formatter, "this back end cannot {what}"),
         }
     }

@@ -9,6 +9,8 @@
 mod backend;
 mod buffer;
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod error;
 mod graph;
@@ -27,7 +29,7 @@ pub use device::Device;
 pub use error::Error;
 pub use graph::{GraphError, StreamGraph};
 pub use host::{HostBuffer, HostRead, HostWrite};
-pub use operation::{Operation, Read, Running, Write};
+pub use operation::{Launch, Operation, Read, Running, Write};
 pub use pipeline::{Cancel, ItemError, Pipeline, PipelineError, PipelineOptions, Statistics};
 pub use plan::{Bound, Budget, Machine, Plan, PlanError, Work, ideal_seconds, plan};
 pub use stream::{Event, Stream};

@@ -1,10 +1,12 @@
 //! Operations with declared accesses.
 
+use crate::backend::Backend;
 use crate::buffer::{Buffer, Memory};
 use crate::error::Error;
 use crate::journal::Touch;
 use crate::stream::Stream;
 use bytemuck::Pod;
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -104,6 +106,43 @@ impl Running {
     }
 }
 
+/// Where kernels are launched.
+#[derive(Debug)]
+pub struct Launch {
+    operation: u64,
+    stream: *mut c_void,
+}
+
+impl Launch {
+    /// The driver's handle of the stream, a `CUstream`.
+    pub fn stream(&self) -> *mut c_void {
+        self.stream
+    }
+
+    /// The device address of a buffer that the operation reads, and its elements.
+    ///
+    /// # Panics
+    ///
+    /// If the token was made for another operation.
+    pub fn read<T>(&self, buffer: Read<T>) -> (u64, usize) {
+        self.range(buffer.range)
+    }
+
+    /// The device address of a buffer that the operation changes, and its elements.
+    ///
+    /// # Panics
+    ///
+    /// If the token was made for another operation.
+    pub fn write<T>(&self, buffer: &Write<T>) -> (u64, usize) {
+        self.range(buffer.range)
+    }
+
+    fn range(&self, range: Range) -> (u64, usize) {
+        assert_eq!(range.operation, self.operation, "a buffer that was declared for another operation");
+        (range.address as u64, range.length)
+    }
+}
+
 impl<'a> Operation<'a> {
     pub(crate) fn new(stream: &'a Stream, label: &'a str) -> Self {
         Self { stream, label, id: NEXT.fetch_add(1, Ordering::Relaxed), uses: Vec::new() }
@@ -139,7 +178,43 @@ impl<'a> Operation<'a> {
     /// If a buffer is of another device, or the back end runs no functions of the host.
     #[track_caller]
     pub fn run(self, work: impl FnOnce(&Running) + Send + 'static) -> Result<(), Error> {
-        let place = Location::caller();
+        let running = Running { operation: self.id };
+        let (index, label) = (self.stream.index(), self.label);
+        self.submit(Location::caller(), move |backend| {
+            backend.run(index, label, Box::new(move || work(&running)))
+        })
+    }
+
+    /// Launches kernels: `work` is called at once, after the waits were enqueued, and enqueues what it likes in the
+    /// stream it is given. It must not call this device: its lock is held, so that nothing comes in between.
+    ///
+    /// # Errors
+    ///
+    /// If a buffer is of another device, or the back end has no streams of a driver.
+    ///
+    /// # Safety
+    ///
+    /// What `work` enqueues goes into the given stream, and touches the memory of the declared buffers only, as declared.
+    #[track_caller]
+    pub unsafe fn launch<E>(
+        self,
+        work: impl FnOnce(&Launch) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Error> {
+        let (index, operation) = (self.stream.index(), self.id);
+        let mut outcome = Ok(());
+        self.submit(Location::caller(), |backend| {
+            let stream = backend.raw_stream(index)?;
+            outcome = work(&Launch { operation, stream });
+            backend.mark(index)
+        })?;
+        Ok(outcome)
+    }
+
+    fn submit(
+        self,
+        place: &Location<'_>,
+        enqueue: impl FnOnce(&dyn Backend) -> Result<u64, Error>,
+    ) -> Result<(), Error> {
         let shared = &self.stream.device().shared;
         if self.uses.iter().any(|(memory, _)| !Arc::ptr_eq(&memory.device.shared, shared)) {
             return Err(Error::OtherDevice);
@@ -155,8 +230,7 @@ impl<'a> Operation<'a> {
             }
         }
         shared.stream_waits(&mut state, index, before, place)?;
-        let running = Running { operation: self.id };
-        let number = shared.backend.run(index, self.label, Box::new(move || work(&running)))?;
+        let number = enqueue(shared.backend.as_ref())?;
         let touches: Vec<Touch> = self.uses.iter().map(|(memory, mode)| memory.touch(*mode)).collect();
         let point = state.submitted(index, number, self.label, OpKind::Kernel, &touches, place);
         for (memory, mode) in self.uses {

@@ -177,6 +177,30 @@ fn cancelling_hands_out_what_is_under_way() {
 }
 
 #[test]
+fn page_locked_items_are_used_where_they_are() {
+    let device = Device::cpu(&CpuOptions { delays: Some(7), ..CpuOptions::default() });
+    device.start_journal();
+    let buffer = |value: i64| {
+        let mut buffer = device.host_buffer::<i64>(4).unwrap();
+        buffer.write().unwrap().fill(value);
+        buffer
+    };
+    let items: Vec<_> = (0..20).map(buffer).collect();
+    let mut results: Vec<_> = (0..20).map(|_| buffer(-1)).collect();
+    let mut pipeline = Pipeline::<i64>::new(&device, &options(4, 3)).unwrap();
+    let (statistics, failed) = pipeline.run_in_place(&items, &mut results, function).unwrap();
+    assert_eq!((statistics.items, failed.as_slice()), (20, &[][..]));
+    for (value, result) in (0..).zip(&results) {
+        assert_eq!(&*result.read().unwrap(), [(value + 1) * 2; 4]);
+    }
+    assert!(check(&device.journal().unwrap(), &Config::default()).findings.is_empty());
+    assert_eq!(
+        pipeline.run_in_place(&items[..3], &mut results, function).unwrap_err(),
+        Error::Length { from: 3, to: 20 }
+    );
+}
+
+#[test]
 fn a_budget_that_does_not_hold_is_refused() {
     let device = Device::cpu(&CpuOptions::default());
     let chosen = PipelineOptions { memory: 100, ..options(64, 3) };
