@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streamsan._report import Fix as Fix
     from streamsan._report import Frame as Frame
     from streamsan._report import Gap as Gap
+    from streamsan._report import Ignored as Ignored
     from streamsan._report import Memory as Memory
     from streamsan._report import Place as Place
     from streamsan._report import Reach as Reach
@@ -50,6 +51,7 @@ __all__ = [
     "Gap",
     "GraphError",
     "HazardError",
+    "Ignored",
     "ItemError",
     "ManagedStream",
     "Memory",
@@ -77,7 +79,19 @@ __all__ = [
 _HOMES = {
     "_check": ("check",),
     "_marks": ("annotate", "ignore", "name"),
-    "_report": ("Coverage", "Edge", "Finding", "Fix", "Frame", "Gap", "Memory", "Place", "Reach", "Report"),
+    "_report": (
+        "Coverage",
+        "Edge",
+        "Finding",
+        "Fix",
+        "Frame",
+        "Gap",
+        "Ignored",
+        "Memory",
+        "Place",
+        "Reach",
+        "Report",
+    ),
     "_pipeline": ("ItemError", "PipelineError", "Results", "Statistics", "pipeline"),
     "_session": ("Session", "record", "sanitize"),
     "_streams": ("GraphError", "ManagedStream", "StreamGraph"),

@@ -1,6 +1,7 @@
 """What a program says of itself: names, what a kernel touches, what is not to be reported.
 
-All of it does nothing, and costs next to nothing, in a process that is not recorded. Nothing here imports torch.
+All of it does nothing, and costs next to nothing, in a process that is not recorded. Nothing here imports
+torch.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def name(subject: _Named, name: str) -> _Named:
     Without it a stream or a tensor has the name of the variable that it was first assigned to.
 
     Args:
-        subject: A stream, or a tensor on a device or in page-locked memory. The name is that of the tensor's whole
-            memory, which views share.
+        subject: A stream, or a tensor on a device or in page-locked memory. The name is that of the tensor's
+            whole memory, which views share.
         name: The name.
 
     Returns:
@@ -86,12 +87,12 @@ def _tell_name(core: Any, subject: Any, name: str) -> None:
         raise TypeError(f"only streams and tensors have names, and this is a {type(subject).__name__}")
 
 
-class annotate(ContextDecorator):  # noqa: N801
+class annotate(ContextDecorator):
     """Says what kernels touch that streamsan cannot know: of an extension, of Triton, of CuPy.
 
-    Each kernel that is launched inside, on this thread and outside torch's own operators, is recorded with these accesses
-    instead of as a gap (SS902). If no launch is seen inside, one operation on the stream that is current at the
-    end stands for what was done. On the virtual device such kernels still compute nothing.
+    Each kernel that is launched inside, on this thread and outside torch's own operators, is recorded with
+    these accesses instead of as a gap (SS902). If no launch is seen inside, one operation on the stream that
+    is current at the end stands for what was done. On the virtual device such kernels still compute nothing.
 
     Can also be used as a decorator.
 
@@ -171,12 +172,12 @@ def _levels() -> list[_Level]:
     return levels
 
 
-class ignore(ContextDecorator):  # noqa: N801
+class ignore(ContextDecorator):
     """Leaves out findings of some rules, and counts them.
 
     A hazard is left out if one of its two operations was issued inside, by the thread that is inside. What an
-    autograd engine does for a `backward()` called inside counts as inside. Reports say how much was left out and why; an ignore
-    that left out nothing is reported as SS903. For single lines there is the comment
+    autograd engine does for a `backward()` called inside counts as inside. Reports say how much was left out
+    and why; an ignore that left out nothing is reported as SS903. For single lines there is a comment:
     `# streamsan: ignore[SS101] reason`.
 
     Can also be used as a decorator. Do not hold it across an `await`: it belongs to the thread.

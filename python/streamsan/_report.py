@@ -153,6 +153,25 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Ignored:
+    """A place where the program or its configuration says that hazards are none.
+
+    Attributes:
+        place: `train.py:41`, or the pattern of a configuration.
+        rules: The rules that it names.
+        reason: Why; empty for a configuration.
+        findings: How many findings it left out.
+        hazards: How often these occurred.
+    """
+
+    place: str
+    rules: tuple[str, ...]
+    reason: str
+    findings: int
+    hazards: int
+
+
+@dataclass(frozen=True)
 class Coverage:
     """What was seen.
 
@@ -240,7 +259,8 @@ class Report:
         findings: What is wrong, errors first. Iterating over the report gives the same.
         gaps: What could not be seen.
         coverage: What was seen.
-        hidden: How many findings were left out: rules that were ignored, and ignores in the code.
+        hidden: How many findings were left out because their rules were not selected, or were ignored.
+        ignored: Ignores in the program that were met, and what each left out.
         traces: The files that were checked.
 
     Example:
@@ -254,6 +274,7 @@ class Report:
     gaps: tuple[Gap, ...]
     coverage: Coverage
     hidden: int
+    ignored: tuple[Ignored, ...]
     traces: tuple[str, ...]
     _texts: dict[str, str] = field(repr=False)
     _request: dict[str, Any] = field(repr=False, default_factory=dict)
@@ -287,14 +308,15 @@ class Report:
         Example:
             >>> import streamsan
             >>> print(streamsan.check("fixed.sstrace").summary().splitlines()[0])
-            No hazards in what was seen.
+            No hazards in what was seen: 2 operations, 2 streams, 1 wait between streams.
         """
         return self._texts["summary"]
 
     def render(self, format: str = "full") -> str:
         """Returns the report as text.
 
-        Formats other than `full`, `concise` and `json` are made from the traces, which have to be there still.
+        Formats other than `full`, `concise` and `json` are made from the traces, which have to be there
+        still.
 
         Args:
             format: What `streamsan check --output-format` takes.
@@ -305,8 +327,8 @@ class Report:
 
         Example:
             >>> import streamsan
-            >>> print(streamsan.check("bad.sstrace").render("concise").splitlines()[0][:31])
-            bad.sim:4:7: error[SS101] unord
+            >>> print(streamsan.check("bad.sstrace").render("concise").split(" unordered")[0])
+            bad.sim:4: error[SS101]
         """
         if format in self._texts and format != "summary":
             return self._texts[format]
@@ -409,6 +431,10 @@ def from_texts(
         gaps=tuple(Gap(gap["rule"], gap["reason"], gap["detail"], gap["count"]) for gap in document["gaps"]),
         coverage=_known(Coverage, document["coverage"]),
         hidden=document["hidden"],
+        ignored=tuple(
+            Ignored(one["place"], tuple(one["rules"]), one["reason"], one["findings"], one["hazards"])
+            for one in document.get("ignored", ())
+        ),
         traces=traces,
         _texts=texts,
         _request=request,

@@ -28,15 +28,16 @@ _PATIENCE: Final = 0.2
 _numbers = itertools.count(1)
 
 
-class sanitize(ContextDecorator):  # noqa: N801
+class sanitize(ContextDecorator):
     """Checks what is done inside, and raises at the end if there are hazards.
 
-    A hazard counts if the later of its two operations was issued inside, by any thread; the earlier one may lie before.
-    So the block sees what other threads do meanwhile. Blocks may be nested or overlap in time; each judges its own part. An
-    exception that leaves the block wins: then nothing is raised here, and `Session.report` has what was found.
+    A hazard counts if the later of its two operations was issued inside, by any thread; the earlier one may
+    lie before. So the block sees what other threads do meanwhile. Blocks may be nested or overlap in time;
+    each judges its own part. An exception that leaves the block wins: then nothing is raised here, and
+    `Session.report` has what was found.
 
-    The check reads the trace that the process writes. At the end of the block it has caught up; a block without errors costs no
-    more than checking its events. Can also be used as a decorator.
+    The check reads the trace that the process writes. At the end of the block it has caught up; a block
+    without errors costs no more than checking its events. Can also be used as a decorator.
 
     Args:
         select: Only these rules: codes, names, or the start of a code.
@@ -109,7 +110,9 @@ class Session:
 
     @property
     def report(self) -> Report:
-        """What was found in the block. Made when it is asked for, from the trace, which has to be there still.
+        """What was found in the block.
+
+        Made when it is asked for, from the trace, which has to be there still.
 
         Raises:
             RuntimeError: while the block runs.
@@ -186,11 +189,12 @@ class _Monitor:
 _monitor = _Monitor()
 
 
-class record(ContextDecorator):  # noqa: N801
+class record(ContextDecorator):
     """Writes a trace of what is done inside to a file of its own.
 
-    The process has to be recorded already. The file holds all that was recorded up to the end of the block, since
-    what happened before decides what is ordered, and marks the block: findings and counts of `check` are those of the block.
+    The process has to be recorded already. The file holds all that was recorded up to the end of the block,
+    since what happened before decides what is ordered, and marks the block: findings and counts of `check`
+    are those of the block.
 
     Args:
         path: The file, such as `step.sstrace`.

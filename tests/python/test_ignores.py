@@ -3,8 +3,9 @@
 import warnings
 
 import pytest
-import streamsan
 from sample_traces import BAD, write
+
+import streamsan
 
 
 def check(folder, comment, **options):
@@ -17,6 +18,7 @@ def test_a_comment_hides_and_the_summary_says_so(tmp_path):
     report = check(tmp_path, "  # streamsan: ignore[SS101] the loader waits")
     assert report.ok and len(report) == 0
     assert "1 finding of SS101 at bad.sim:4: the loader waits" in report.summary()
+    assert report.ignored == (streamsan.Ignored("bad.sim:4", ("SS101",), "the loader waits", 1, 1),)
 
 
 def test_a_comment_without_a_reason_is_a_warning_at_its_line(tmp_path):

@@ -9,8 +9,9 @@ import subprocess
 import sys
 
 import pytest
-import streamsan
 from sample_traces import BAD, EMPTY, FIXED, write
+
+import streamsan
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_rules_are_chosen(bad):
     assert len(streamsan.check(bad, select=["SS2"])) == 0
     ignored = streamsan.check(bad, ignore=["unordered-read-after-write"])
     assert (len(ignored), ignored.hidden) == (0, 1)
-    with pytest.raises(ValueError, match="SS777.*no such rule"):
+    with pytest.raises(ValueError, match=r"SS777.*no such rule"):
         streamsan.check(bad, ignore=["SS777"])
 
 

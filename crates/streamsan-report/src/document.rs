@@ -11,7 +11,7 @@ use crate::labels::{first_label, free_label, second_label};
 use crate::names::Names;
 use crate::notes::notes;
 use crate::places::{Location, locate, user_stack};
-use crate::{Checked, Options, printable};
+use crate::{Checked, Options, ignored, printable};
 use serde::Serialize;
 use std::fmt::Write as _;
 use streamsan_check as check;
@@ -28,7 +28,22 @@ pub(crate) struct Document<'a> {
     pub(crate) gaps: Vec<Gap<'a>>,
     /// How many findings `--ignore` or `--select` left out.
     pub(crate) hidden: u64,
+    /// Ignores in the program and its configuration that were met, and what each left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ignored: Vec<Ignored<'a>>,
     pub(crate) coverage: Coverage,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Ignored<'a> {
+    trace: &'a str,
+    /// `train.py:41`, or the pattern of a configuration.
+    place: String,
+    rules: Vec<&'a str>,
+    /// Empty for a configuration.
+    reason: &'a str,
+    findings: u64,
+    hazards: u64,
 }
 
 #[derive(Serialize)]
@@ -201,9 +216,18 @@ pub(crate) fn frame_of<'a>(checked: &[Checked<'a>], options: &Options<'a>) -> Do
         findings: Vec::new(),
         gaps: Vec::new(),
         hidden: checked.iter().map(|one| one.report.hidden).sum(),
+        ignored: Vec::new(),
         coverage: Coverage::default(),
     };
     for one in checked {
+        document.ignored.extend(one.report.ignored.iter().map(|ignored| Ignored {
+            trace: one.file,
+            place: ignored::place(&ignored.source, one.log),
+            rules: ignored.rules.iter().map(|rule| rule.code()).collect(),
+            reason: &ignored.reason,
+            findings: ignored.findings,
+            hazards: ignored.hazards,
+        }));
         document.gaps.extend(one.report.gaps.iter().map(|gap| Gap {
             rule: gaps::rule(gap.reason).code(),
             trace: one.file,
@@ -222,6 +246,11 @@ pub(crate) fn frame_of<'a>(checked: &[Checked<'a>], options: &Options<'a>) -> Do
         sum.blocks += coverage.blocks;
     }
     document
+}
+
+/// The name of a finding's level.
+pub(crate) fn level_of(finding: &check::Finding) -> &'static str {
+    level(finding.level())
 }
 
 /// One place of a finding.
