@@ -32,7 +32,10 @@ impl Context {
             no_device(sys::cuDeviceGet(&raw mut device, ordinal))?;
             no_device(sys::cuDevicePrimaryCtxRetain(&raw mut handle, device))?;
         }
-        Ok(Self { device, handle })
+        let context = Self { device, handle };
+        // The caller can load its kernels at once.
+        context.enter()?;
+        Ok(context)
     }
 
     /// Makes the context the calling thread's.
