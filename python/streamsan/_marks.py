@@ -24,6 +24,9 @@ _IGNORE: Final = 1
 _READ, _WRITE, _UPDATE = 0, 1, 2
 _RULE: Final = re.compile(r"SS\d{3}|[a-z]+(-[a-z]+)+")
 
+# Words that look like rules, from earlier calls.
+_seen: set[str] = set()
+
 _attached: bool | None = None
 
 
@@ -204,13 +207,14 @@ class ignore(ContextDecorator):
         if not rules:
             raise ValueError('name the rules to ignore, such as ignore("SS101", reason="...")')
         for rule in rules:
-            if not _RULE.fullmatch(rule):
-                raise ValueError(f"{rule!r} is no rule; `streamsan explain rules` lists them")
+            if rule not in _seen:
+                if not _RULE.fullmatch(rule):
+                    raise ValueError(f"{rule!r} is no rule; `streamsan explain rules` lists them")
+                _seen.add(rule)
         if not reason.strip():
             raise ValueError(f"say why {', '.join(rules)} can be ignored here: the reason is empty")
         self._rules = rules
-        self._reason = " ".join(reason.split())
-        self._label = f"{','.join(rules)} {self._reason}"
+        self._reason = reason
         self._entered = 0
 
     def _recreate_cm(self) -> ignore:
@@ -222,7 +226,7 @@ class ignore(ContextDecorator):
             for rule in self._rules:
                 if not core.is_rule(rule):
                     raise ValueError(f"{rule!r} is no rule; `streamsan explain rules` lists them")
-            core.range_begin(_IGNORE, self._label)
+            core.range_begin(_IGNORE, f"{','.join(self._rules)} {' '.join(self._reason.split())}")
             self._entered += 1
 
     def __exit__(

@@ -10,8 +10,12 @@ import pytest
 def test_the_stub_and_the_module_agree(tmp_path):
     pytest.importorskip("mypy")
     # Names, parameters and their kinds and defaults, both ways round; it imports what is installed.
+    allowed = tmp_path / "allowed"
+    # Made by the module for `from streamsan._core import *`, which nobody writes.
+    allowed.write_text(r"streamsan\._core\.__all__" + "\n")
+    command = [sys.executable, "-m", "mypy.stubtest", "streamsan._core", "--ignore-disjoint-bases"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy.stubtest", "streamsan._core", "--ignore-disjoint-bases"],
+        [*command, "--allowlist", str(allowed)],
         capture_output=True,
         text=True,
         timeout=600,

@@ -49,10 +49,19 @@ impl LiveTrace {
     ///
     /// If something else than a trace is there.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::with_config(path, Config::default())
+    }
+
+    /// The same, and says what is not wanted.
+    ///
+    /// # Errors
+    ///
+    /// If something else than a trace is there.
+    pub fn with_config(path: &Path, config: Config) -> Result<Self, ReadError> {
         Ok(Self {
             path: path.to_owned(),
             follower: Follower::open(path)?,
-            check: LiveCheck::new(Config::default()),
+            check: LiveCheck::new(config),
             scanner: Scanner::default(),
             known: Known::default(),
             operations: 0,

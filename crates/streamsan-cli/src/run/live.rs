@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use streamsan_check::Config;
 
 /// How often the files are looked at.
 const TURN: Duration = Duration::from_millis(50);
@@ -30,11 +31,11 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Starts to watch. With `halt` the program is ended at the first error.
-    pub(super) fn start(traces: Arc<Traces>, program: Running, halt: bool) -> Self {
+    pub(super) fn start(traces: Arc<Traces>, program: Running, config: Config, halt: bool) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
-            let mut watcher = Watcher { traces, program, open: BTreeMap::new(), halted: None };
+            let mut watcher = Watcher { traces, program, config, open: BTreeMap::new(), halted: None };
             while !flag.load(Ordering::SeqCst) {
                 watcher.turn(halt);
                 std::thread::sleep(TURN);
@@ -54,6 +55,7 @@ impl Watch {
 struct Watcher {
     traces: Arc<Traces>,
     program: Running,
+    config: Config,
     /// `None`: cannot be followed, and that was said.
     open: BTreeMap<PathBuf, Option<LiveTrace>>,
     /// When the program was asked to end.
@@ -84,13 +86,15 @@ impl Watcher {
 
     fn advance(&mut self, path: PathBuf) -> Vec<NewFinding> {
         let shown = path.display().to_string();
-        let slot = self.open.entry(path.clone()).or_insert_with(|| match LiveTrace::open(&path) {
+        let config = &self.config;
+        let open = || match LiveTrace::with_config(&path, config.clone()) {
             Ok(trace) => Some(trace),
             Err(error) => {
                 say(&format!("cannot check {shown} live: {error}"));
                 None
             }
-        });
+        };
+        let slot = self.open.entry(path.clone()).or_insert_with(open);
         let Some(trace) = slot else { return Vec::new() };
         match trace.advance() {
             Ok(found) => found,
