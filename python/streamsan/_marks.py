@@ -43,6 +43,11 @@ def recorder() -> Any:
     return _core if _core.recording() else None
 
 
+def attached() -> bool:
+    """Returns whether there was a recorder when it was asked for; it may have stopped since."""
+    return bool(_attached)
+
+
 def _attach() -> bool:
     from streamsan import _core
 

@@ -12,6 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from streamsan._errors import CaptureError, HazardError
 
+# Gaps that stand for events which nobody has seen.
+_LOST = ("lost-events", "damaged")
+
 Level = Literal["error", "warning", "note"]
 Mode = Literal["read", "write", "update", "unknown"]
 
@@ -282,14 +285,18 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether operations were seen and none of the findings is an error.
+        """Whether operations were seen, none of the trace is lost, and none of the findings is an error.
 
         Example:
             >>> import streamsan
             >>> streamsan.check("fixed.sstrace").ok, streamsan.check("empty.sstrace").ok
             (True, False)
         """
-        return self.coverage.operations > 0 and not self.errors
+        return self.coverage.operations > 0 and not self._lost and not self.errors
+
+    @property
+    def _lost(self) -> bool:
+        return any(gap.reason in _LOST for gap in self.gaps)
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -372,7 +379,8 @@ class Report:
 
         Raises:
             HazardError: if there are findings that are errors.
-            CaptureError: if the traces hold no operation, so that nothing was checked.
+            CaptureError: if the traces hold no operation, or a part of them is lost, so that not all was
+                checked.
 
         Example:
             >>> import streamsan
@@ -380,9 +388,11 @@ class Report:
         """
         if self.errors:
             raise HazardError(self)
+        names = ", ".join(self.traces)
         if self.coverage.operations == 0:
-            names = ", ".join(self.traces)
             raise CaptureError(f"no CUDA operation was recorded in {names}, so nothing was checked")
+        if self._lost:
+            raise CaptureError(f"a part of {names} is lost, and what was seen has no errors")
 
     def __len__(self) -> int:
         """Returns how many findings there are."""

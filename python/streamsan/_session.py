@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from streamsan._errors import CaptureError, HazardError
-from streamsan._marks import recorder
+from streamsan._marks import attached, recorder
 
 if TYPE_CHECKING:
     from streamsan._report import Report
@@ -252,6 +252,11 @@ def _recorded(what: str) -> Any:
     """
     core = recorder()
     if core is None:
+        if attached():
+            raise CaptureError(
+                f"streamsan.{what}() cannot be used here: the recording of this process has ended, "
+                "or it was forked from one that is recorded; processes that are spawned are recorded"
+            )
         raise CaptureError(
             f"streamsan.{what}() needs a program that is recorded from its start, and this process is not: "
             f"start it as `{_command()}`"

@@ -77,6 +77,20 @@ def test_a_trace_without_operations_is_not_ok(tmp_path):
         report.raise_if_errors()
 
 
+def test_a_damaged_trace_is_not_ok(tmp_path):
+    trace = write(tmp_path, "fixed", FIXED)
+    # The last chunk is that of the events.
+    content = bytearray(trace.read_bytes())
+    end = len(content.rstrip(b"\0"))
+    content[end - 32 : end] = b"\xff" * 32
+    trace.write_bytes(content)
+    report = streamsan.check(trace)
+    assert not report.ok and report.errors == () and report.coverage.operations > 0
+    assert [gap.reason for gap in report.gaps] == ["damaged"]
+    with pytest.raises(streamsan.CaptureError, match=r"a part of .*fixed\.sstrace is lost"):
+        report.raise_if_errors()
+
+
 def test_raise_if_errors_raises_the_report(report):
     with pytest.raises(streamsan.HazardError) as raised:
         report.raise_if_errors()

@@ -177,6 +177,25 @@ except FileExistsError as error:
     assert not race.gaps and not clean.gaps
 
 
+def test_a_forked_child_is_told_why(program):
+    assert run(
+        program,
+        """
+import os, sys
+with streamsan.sanitize():
+    step()
+if os.fork() == 0:
+    try:
+        with streamsan.sanitize():
+            print("not reached")
+    except streamsan.CaptureError as error:
+        print("forked" in str(error), flush=True)
+    os._exit(0)
+os.wait()
+""",
+    ) == ["True"]
+
+
 def test_a_clean_session_costs_no_second_reading(program):
     # The report is made when it is asked for; a thousand sessions stay quick, however long the trace is.
     [seconds] = run(
