@@ -88,7 +88,11 @@ fn listing(
         let mut wanted = BTreeSet::new();
         for (mark, _) in &here {
             let line = mark.frame.line as usize;
-            wanted.extend(line.saturating_sub(AROUND).max(1)..=(line + AROUND).min(lines.len()));
+            let blank = |number: &usize| lines[number - 1].trim().is_empty();
+            // Blank lines at both ends say nothing.
+            let first = (line.saturating_sub(AROUND).max(1)..line).find(|number| !blank(number));
+            let last = (line + 1..=(line + AROUND).min(lines.len())).rev().find(|number| !blank(number));
+            wanted.extend(first.unwrap_or(line)..=last.unwrap_or(line));
         }
         let mut previous = None;
         for &number in &wanted {

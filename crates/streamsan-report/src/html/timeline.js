@@ -15,6 +15,9 @@
         let number = 0;
         stretch.number = stretch.number.map((difference) => (number += difference));
       }
+      // From left to right, so that ids that would stand on each other can be left out.
+      const last = (pin) => pin.marks[pin.marks.length - 1][1];
+      this.data.pins.sort((a, b) => last(a) - last(b));
       // A little room at both ends.
       this.low = -0.5;
       this.high = Math.max(this.data.total, 4) + 0.5;
@@ -26,6 +29,8 @@
 
     get names() { return this.width < 600 ? 84 : NAMES; }
     get scale() { return (this.width - this.names) / (this.to - this.from); }
+    // How wide an operation is drawn.
+    get wide() { return Math.max(1, Math.min(this.scale - 1, this.scale * 0.9)); }
     x(rank) { return this.names + (rank - this.from) * this.scale; }
     rank(x) { return this.from + (x - this.names) / this.scale; }
     y(row) { return TOP + row * ROW + ROW / 2; }
@@ -91,10 +96,7 @@
       const color = (this.color = this.colors());
       context.fillStyle = color.paper;
       context.fillRect(0, 0, width, height);
-      data.rows.forEach((_, row) => {
-        context.fillStyle = color.line;
-        context.fillRect(this.names, this.y(row) - 0.5, width - this.names, 1);
-      });
+      this.drawLanes(this.names, width - this.names);
       context.save();
       context.beginPath();
       context.rect(this.names, 0, width - this.names, height);
@@ -131,13 +133,17 @@
       context.font = `11px ${MONO}`;
       context.textAlign = "center";
       context.textBaseline = "middle";
+      let before = null;
       for (let rank = Math.max(0, Math.ceil(this.from / by) * by); rank < Math.min(this.to, this.data.total); rank += by) {
         const x = this.x(rank + 0.5);
-        if (x < this.names + 24 || x > width - 24) continue;
+        const text = this.number(rank);
+        // Two places of one bin have one number.
+        if (x < this.names + 24 || x > width - 24 || text === before) continue;
+        before = text;
         context.fillStyle = color.line;
         context.fillRect(x, height - AXIS, 1, 4);
         context.fillStyle = color.soft;
-        context.fillText(this.number(rank), x, height - AXIS / 2 + 2);
+        context.fillText(text, x, height - AXIS / 2 + 2);
       }
     }
 
@@ -154,20 +160,31 @@
       const { context, data, color } = this;
       const first = Math.max(0, Math.floor(this.from / data.width));
       const last = Math.min(data.starts.length - 1, Math.floor(this.to / data.width));
+      context.fillStyle = color.kernel;
+      context.globalAlpha = 0.55;
       data.bins.forEach((counts, row) => {
         for (let bin = first; bin <= last; bin++) {
-          const count = counts[bin];
-          if (!count) continue;
-          const [from, to] = [bin * data.width, (bin + 1) * data.width];
-          if (covered.some((stretch) => stretch.start <= from && stretch.start + stretch.what.length >= to)) continue;
-          const high = Math.max(2, (ROW - 6) * Math.sqrt(count / data.width));
-          context.fillStyle = color.kernel;
-          context.globalAlpha = 0.55;
-          context.fillRect(this.x(from), this.y(row) + (ROW - 6) / 2 - high, Math.max(1, (to - from) * this.scale - 0.5), high);
-          context.globalAlpha = 1;
+          if (!counts[bin]) continue;
+          const [left, right] = [Math.floor(this.x(bin * data.width)), Math.floor(this.x(Math.min((bin + 1) * data.width, data.total)))];
+          const high = Math.max(2, BAR * Math.sqrt(counts[bin] / data.width));
+          context.fillRect(left, this.y(row) + BAR / 2 - high, Math.max(1, right - left), high);
           this.drawn++;
         }
       });
+      context.globalAlpha = 1;
+      // Where each event is known, the counts make room.
+      for (const stretch of covered) {
+        const [left, right] = [this.x(stretch.start), this.x(stretch.start + stretch.what.length)];
+        if (right - left < 3) continue;
+        context.fillStyle = color.paper;
+        context.fillRect(left, TOP, right - left, data.rows.length * ROW);
+        this.drawLanes(left, right - left);
+      }
+    }
+
+    drawLanes(left, wide) {
+      this.context.fillStyle = this.color.line;
+      this.data.rows.forEach((_, row) => this.context.fillRect(left, this.y(row) - 0.5, wide, 1));
     }
 
     bounds(stretch) {
@@ -188,7 +205,7 @@
       }
       for (const [key, count] of columns) {
         const [x, row, copy] = [(key >> 1) % 8192, Math.floor((key >> 1) / 8192), key & 1];
-        const high = Math.max(3, (ROW - 6) * Math.min(1, count * this.scale));
+        const high = Math.max(3, BAR * Math.sqrt(Math.min(1, count * this.scale)));
         context.fillStyle = copy ? color.copy : color.kernel;
         context.fillRect(x, this.y(row) - high / 2, 1, high);
         this.drawn++;
@@ -202,7 +219,7 @@
       context.textBaseline = "middle";
       context.textAlign = "left";
       context.font = `11px ${MONO}`;
-      const wide = Math.max(1, Math.min(scale - 1, scale * 0.9));
+      const { wide } = this;
       for (let index = first; index < last; index++) {
         const [row, kind] = [stretch.what[index] >> 3, stretch.what[index] & 7];
         const [x, y] = [this.x(stretch.start + index), this.y(row)];
@@ -287,7 +304,8 @@
           if (x < this.names || x > this.width) continue;
           context.strokeStyle = color.wrong;
           context.lineWidth = 2.5;
-          context.strokeRect(x - Math.max(half, 3), this.y(row) - BAR / 2 - 1, Math.max(half, 3) * 2, BAR + 2);
+          const wide = Math.max(this.wide, 5);
+          context.strokeRect(x - half + Math.min(0, (scale - 5) / 2) - 1, this.y(row) - BAR / 2 - 1, wide + 2, BAR + 2);
           if (scale > 20 && mark) {
             context.fillStyle = color.wrong;
             context.fillText(mark, x, this.y(row) - BAR / 2 - 8);

@@ -187,7 +187,7 @@ impl Drawing<'_> {
             let mut left = (last_left + 26.0).max(lane_right[row] + 20.0 + gap);
             let sources =
                 self.slice.edges.iter().filter(|(_, to)| *to == index).map(|(from, _)| (*from, 46.0));
-            let missing = self.slice.missing.filter(|(_, to)| *to == index).map(|(from, _)| (from, 40.0));
+            let missing = self.slice.missing.filter(|(_, to)| *to == index).map(|(from, _)| (from, 76.0));
             for (from, distance) in sources.chain(missing) {
                 if let Some(source) = placed.get(from) {
                     // The port of this node lies half the spare width to the right of `left`.
