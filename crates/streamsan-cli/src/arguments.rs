@@ -71,6 +71,11 @@ pub(crate) struct RunArguments {
     /// Where the program runs: `virtual` needs no GPU; `auto` is `virtual` in this version
     #[arg(long, value_enum, default_value_t = Device::Auto)]
     pub(crate) device: Device,
+    #[command(flatten)]
+    pub(crate) wanted: WantedArguments,
+    /// Write the report to a file too; the end of its name says how: .html .sarif .json .jsonl .xml .txt .perfetto.json
+    #[arg(long = "report", value_name = "FILE", conflicts_with = "no_check")]
+    pub(crate) reports: Vec<PathBuf>,
     /// Trace to write [default: streamsan-<SCRIPT>-<PID>.sstrace, with the process id of streamsan]
     #[arg(short = 'o', long = "trace", value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -86,7 +91,7 @@ pub(crate) struct RunArguments {
     /// Exit status if the program exits 0 and there are errors
     #[arg(long, value_name = "N", default_value_t = 66, value_parser = clap::value_parser!(u8))]
     pub(crate) error_exitcode: u8,
-    /// Overwrite the trace file
+    /// Overwrite the files of --trace and --report
     #[arg(long)]
     pub(crate) force: bool,
     /// Memory of each virtual device, such as 8GiB [default: half of this machine's]
@@ -117,27 +122,52 @@ pub(crate) struct CheckArguments {
     /// Traces to check, each for itself
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
-    /// How to write the report: with source lines, one line each, or for programs
+    /// How to write the report: for people (full, concise), programs (json, json-lines), other tools
     #[arg(long, value_enum, default_value_t = OutputFormat::Full, env = "STREAMSAN_OUTPUT_FORMAT", value_name = "FORMAT")]
     pub(crate) output_format: OutputFormat,
-    /// Also write the report to a file, .json or .txt; may be repeated
+    /// Write the report to a file too; the end of its name says how: .html .sarif .json .jsonl .xml .txt .perfetto.json
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) outputs: Vec<PathBuf>,
-    /// Overwrite the files of --output
+    /// Overwrite files that exist
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) wanted: WantedArguments,
+    /// Write all findings to a file of known ones, for --baseline
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_baseline: Option<PathBuf>,
+    /// Exit 0 even if errors were found
+    #[arg(long, conflicts_with = "error_on_warning")]
+    pub(crate) exit_zero: bool,
+    /// Say what would remain if all devices were waited for before this line; may be repeated
+    #[arg(long, value_name = "FILE:LINE", value_parser = parse_line)]
+    pub(crate) assume_sync_before: Vec<(String, u32)>,
+}
+
+/// What is reported. Wins over `[tool.streamsan]` in pyproject.toml.
+#[derive(Debug, Args)]
+pub(crate) struct WantedArguments {
     /// Report only these rules: codes, names, or the start of a code, such as SS1
     #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = parse_rules)]
     pub(crate) select: Vec<Rules>,
     /// Do not report these rules
     #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = parse_rules)]
     pub(crate) ignore: Vec<Rules>,
-    /// Exit 0 even if errors were found
-    #[arg(long, conflicts_with = "error_on_warning")]
-    pub(crate) exit_zero: bool,
-    /// Exit 1 if warnings were found
+    /// Findings of these rules are errors
+    #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = parse_rules)]
+    pub(crate) error: Vec<Rules>,
+    /// Findings of these rules are warnings
+    #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = parse_rules)]
+    pub(crate) warn: Vec<Rules>,
+    /// Take warnings for errors when the exit status is chosen
     #[arg(long)]
     pub(crate) error_on_warning: bool,
+    /// Do not report the findings in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Report them all, whatever pyproject.toml says
+    #[arg(long, conflicts_with = "baseline")]
+    pub(crate) no_baseline: bool,
 }
 
 /// Explain a rule.
@@ -183,6 +213,12 @@ pub(crate) enum OutputFormat {
     Full,
     Concise,
     Json,
+    JsonLines,
+    Sarif,
+    Github,
+    Junit,
+    Html,
+    Perfetto,
 }
 
 impl From<OutputFormat> for Format {
@@ -191,6 +227,12 @@ impl From<OutputFormat> for Format {
             OutputFormat::Full => Self::Full,
             OutputFormat::Concise => Self::Concise,
             OutputFormat::Json => Self::Json,
+            OutputFormat::JsonLines => Self::JsonLines,
+            OutputFormat::Sarif => Self::Sarif,
+            OutputFormat::Github => Self::Github,
+            OutputFormat::Junit => Self::Junit,
+            OutputFormat::Html => Self::Html,
+            OutputFormat::Perfetto => Self::Perfetto,
         }
     }
 }
@@ -228,6 +270,15 @@ pub(crate) fn parse_rules(text: &str) -> Result<Rules, String> {
         return Err("no such rule; `streamsan explain rules` lists them".to_owned());
     }
     Ok(Rules(family))
+}
+
+/// `train.py:41`.
+fn parse_line(text: &str) -> Result<(String, u32), String> {
+    let parts = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    match parts {
+        Some((file, line)) if !file.is_empty() && line > 0 => Ok((file.to_owned(), line)),
+        _ => Err("write it as train.py:41".to_owned()),
+    }
 }
 
 /// `8GiB`, `512MiB`, `2G`, or bytes.

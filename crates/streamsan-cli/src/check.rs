@@ -4,37 +4,48 @@ use crate::ExitStatus;
 use crate::arguments::CheckArguments;
 use crate::fault::Fault;
 use crate::output;
+use crate::baseline::Baseline;
 use crate::reports::{Judged, render, say_mistakes};
 use crate::run::is_incomplete;
-use std::path::Path;
-use streamsan_check::{Config, Rule};
+use crate::wanted::Wanted;
+use std::path::{Path, PathBuf};
 use streamsan_report::{ColorChoice, Format};
 
 pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i32, Fault> {
     // Mistakes in the arguments are said before minutes of work.
-    let files: Vec<(&Path, Format)> = arguments
-        .outputs
-        .iter()
-        .map(|path| output_file(path, arguments.force).map(|format| (path.as_path(), format)))
-        .collect::<Result<_, _>>()?;
-    let config = Config { ignore: ignored(arguments), ..Config::default() };
+    let files = output_files(&arguments.outputs, arguments.force)?;
+    let mut wanted = Wanted::new(&arguments.wanted, &arguments.assume_sync_before)?;
+    if let Some(path) = &arguments.write_baseline {
+        // What is a baseline is meant to be renewed.
+        refuse_to_overwrite(path, arguments.force || Baseline::read(path).is_ok())?;
+        wanted = wanted.without_baseline();
+    }
     let judged: Vec<Judged> =
-        arguments.traces.iter().map(|path| Judged::read(path, &config)).collect::<Result<_, _>>()?;
+        arguments.traces.iter().map(|path| wanted.judge(path)).collect::<Result<_, _>>()?;
     say_mistakes(&judged);
     output::print(&render(&judged, arguments.output_format.into(), output::colors_stdout(color), None));
-    for (path, format) in files {
-        std::fs::write(path, render(&judged, format, false, None))
-            .map_err(|error| Fault::new(format!("cannot write {}: {error}", path.display())))?;
+    write_reports(&files, &judged)?;
+    wanted.say_idle();
+    if let Some(path) = &arguments.write_baseline {
+        let sources: Vec<_> = judged.iter().map(Judged::files).collect();
+        let traces = judged.iter().zip(&sources).map(|(one, files)| (one.log.as_ref(), &one.report, files));
+        let baseline = Baseline::of(traces);
+        write(path, &baseline.text())?;
+        let count = baseline.len();
+        let findings = if count == 1 { "finding" } else { "findings" };
+        output::error(&format!("note: {} now has {count} {findings} that are known", path.display()));
+        let empty = judged.iter().any(|one| one.report.coverage.operations == 0);
+        return Ok(if empty { ExitStatus::NothingCaptured } else { ExitStatus::Clean }.code());
     }
-    Ok(status(arguments, &judged).code())
+    Ok(status(arguments.exit_zero, wanted.error_on_warning, &judged).code())
 }
 
-fn status(arguments: &CheckArguments, judged: &[Judged]) -> ExitStatus {
+fn status(exit_zero: bool, error_on_warning: bool, judged: &[Judged]) -> ExitStatus {
     let errors = judged.iter().any(|one| one.report.has_errors());
     let warnings = judged.iter().any(|one| one.report.has_warnings());
     if judged.iter().any(|one| one.report.coverage.operations == 0) {
         ExitStatus::NothingCaptured
-    } else if !arguments.exit_zero && (errors || arguments.error_on_warning && warnings) {
+    } else if !exit_zero && (errors || error_on_warning && warnings) {
         ExitStatus::Errors
     } else if judged.iter().any(|one| is_incomplete(&one.report.gaps)) {
         ExitStatus::NothingCaptured
@@ -43,24 +54,44 @@ fn status(arguments: &CheckArguments, judged: &[Judged]) -> ExitStatus {
     }
 }
 
-fn ignored(arguments: &CheckArguments) -> Vec<Rule> {
-    let named = |rule, list: &[crate::arguments::Rules]| list.iter().any(|rules| rules.0.contains(&rule));
-    let selected = |rule| arguments.select.is_empty() || named(rule, &arguments.select);
-    Rule::all().filter(|&rule| !selected(rule) || named(rule, &arguments.ignore)).collect()
+/// The files that a report is to be written to, with the formats that their names say.
+pub(crate) fn output_files(paths: &[PathBuf], force: bool) -> Result<Vec<(PathBuf, Format)>, Fault> {
+    let mut files: Vec<(PathBuf, Format)> = Vec::new();
+    for path in paths {
+        let format = format_of(path)?;
+        refuse_to_overwrite(path, force)?;
+        if files.iter().any(|(other, _)| other == path) {
+            return Err(Fault::new(format!("{} is named twice", path.display())).help("name each file once"));
+        }
+        files.push((path.clone(), format));
+    }
+    Ok(files)
 }
 
-fn output_file(path: &Path, force: bool) -> Result<Format, Fault> {
-    let shown = path.display();
-    let format = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => Format::Json,
-        Some("txt") => Format::Full,
-        _ => {
-            return Err(Fault::new(format!("cannot tell the format of {shown} from its name"))
-                .help("end the name in .json or .txt"));
-        }
-    };
-    refuse_to_overwrite(path, force)?;
-    Ok(format)
+/// Writes the report to files.
+pub(crate) fn write_reports(files: &[(PathBuf, Format)], judged: &[Judged]) -> Result<(), Fault> {
+    files.iter().try_for_each(|(path, format)| write(path, &render(judged, *format, false, None)))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Fault> {
+    std::fs::write(path, text)
+        .map_err(|error| Fault::new(format!("cannot write {}: {error}", path.display())))
+}
+
+fn format_of(path: &Path) -> Result<Format, Fault> {
+    if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".perfetto.json")) {
+        return Ok(Format::Perfetto);
+    }
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => Ok(Format::Json),
+        Some("jsonl") => Ok(Format::JsonLines),
+        Some("sarif") => Ok(Format::Sarif),
+        Some("xml") => Ok(Format::Junit),
+        Some("html" | "htm") => Ok(Format::Html),
+        Some("txt") => Ok(Format::Full),
+        _ => Err(Fault::new(format!("cannot tell the format of {} from its name", path.display()))
+            .help("end the name in .html, .sarif, .json, .jsonl, .xml (JUnit), .perfetto.json or .txt")),
+    }
 }
 
 /// An error if the file exists and may not be overwritten, or cannot be made where it should be.

@@ -5,7 +5,9 @@
 //! what a trace means and how a report reads is not.
 
 mod arguments;
+mod baseline;
 mod check;
+mod config;
 mod demo;
 mod doctor;
 mod dump;
@@ -23,6 +25,7 @@ mod reports;
 mod run;
 mod sim;
 mod status;
+mod wanted;
 
 pub use ignore_comments::Mistake;
 pub use status::ExitStatus;

@@ -37,6 +37,11 @@ impl Judged {
         Self { file, log, report, mistakes: scanner.mistakes }
     }
 
+    /// Its source files.
+    pub(crate) fn files(&self) -> Files {
+        Files::new([self.log.as_ref()])
+    }
+
     fn checked(&self) -> Checked<'_> {
         Checked { file: &self.file, log: self.log.as_ref(), report: &self.report }
     }
@@ -52,7 +57,7 @@ pub(crate) fn read(path: &Path) -> Result<Box<dyn Log>, Fault> {
 /// The report as text.
 pub(crate) fn render(judged: &[Judged], format: Format, color: bool, limit: Option<usize>) -> String {
     let checked: Vec<_> = judged.iter().map(Judged::checked).collect();
-    let files = Files { directories: judged.iter().map(|one| one.log.header().directory.clone()).collect() };
+    let files = Files::new(judged.iter().map(|one| one.log.as_ref()));
     streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL, limit })
 }
 
@@ -77,12 +82,45 @@ pub(crate) fn summary(judged: &[Judged]) -> String {
     streamsan_report::summary(&judged.iter().map(Judged::checked).collect::<Vec<_>>())
 }
 
+fn slashes(path: &Path) -> String {
+    path.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
 /// Source files on this machine; relative paths are tried from where the program ran.
 pub(crate) struct Files {
     pub(crate) directories: Vec<String>,
 }
 
+impl Files {
+    /// The source files of some logs.
+    pub(crate) fn new<'a>(logs: impl IntoIterator<Item = &'a dyn Log>) -> Self {
+        Self { directories: logs.into_iter().map(|log| log.header().directory.clone()).collect() }
+    }
+}
+
 impl Sources for Files {
+    fn repository_path(&self, path: &str) -> Option<String> {
+        let path = Path::new(path);
+        let is_root = |folder: &&Path| folder.join(".git").exists();
+        if let Some(root) = path.ancestors().skip(1).find(is_root)
+            && path.exists()
+        {
+            return path.strip_prefix(root).ok().map(slashes);
+        }
+        // A trace of another machine: the end of the path that is a file of the repository here.
+        let here = std::env::current_dir().ok()?;
+        let root = here.ancestors().find(is_root)?;
+        let mut parts = path.components();
+        while parts.next().is_some() {
+            let rest = parts.as_path();
+            if !rest.as_os_str().is_empty() && root.join(rest).is_file() {
+                return Some(slashes(rest));
+            }
+        }
+        None
+    }
+
+
     fn text(&self, path: &str) -> Option<String> {
         // `<string>`, `<frozen importlib>` and the like are no files.
         if path.starts_with('<') {

@@ -11,10 +11,11 @@ mod verdict;
 
 use crate::ExitStatus;
 use crate::arguments::{Device, RunArguments};
-use crate::check::refuse_to_overwrite;
+use crate::check::{output_files, refuse_to_overwrite};
 use crate::environment as variables;
 use crate::fault::Fault;
 use crate::output::say;
+use crate::wanted::Wanted;
 use installation::Installation;
 use python::Python;
 use std::ffi::{OsStr, OsString};
@@ -33,6 +34,8 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
             .help("--device virtual records the same program without a GPU"));
     }
     let target = Target::new(arguments, all)?;
+    let reports = output_files(&arguments.reports, arguments.force)?;
+    let wanted = Wanted::new(&arguments.wanted, &[])?;
     let python = Python::find()?;
     python.can_record()?;
     if target.needs_torch() {
@@ -61,7 +64,7 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     let status = if arguments.no_check {
         verdict::without_check(&traces, end)
     } else {
-        verdict::with_check(&traces, end, arguments.error_exitcode, color)
+        verdict::with_check(&traces, end, arguments.error_exitcode, color, wanted, &reports)
     };
     Ok(status)
 }

@@ -2,7 +2,6 @@
 
 use crate::document::{Finding, Frame};
 use crate::lines::Lines;
-use crate::places::repository_path;
 use crate::{Checked, Sources, document, printable, summary};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -13,7 +12,7 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources) -> String {
     let mut said = HashSet::new();
     let mut lines = Lines::new(sources);
     document::each(checked, |finding, one| {
-        let line = command(&finding, one, sources, &mut lines);
+        let line = command(&finding, one, &mut lines);
         // Ranks of one job have the same findings.
         if !said.contains(&line) {
             text.push_str(&line);
@@ -37,13 +36,12 @@ fn plain(line: &str) -> String {
 fn command(
     finding: &Finding<'_>,
     checked: &Checked<'_>,
-    sources: &dyn Sources,
     lines: &mut Lines<'_>,
 ) -> String {
     let level = if finding.level == "note" { "notice" } else { finding.level };
     let mut text = format!("::{level} ");
     if let Some(frame) = finding.primary().at {
-        let _ = write!(text, "file={},", property(&repository_path(frame.path, checked.log, sources)));
+        let _ = write!(text, "file={},", property(lines.repository_path(frame.path, checked.log)));
         text.push_str(&position(frame, lines));
     }
     let _ = write!(text, "title={}::", property(&format!("{} {}", finding.rule, finding.name)));

@@ -1,9 +1,9 @@
-//! JSON lines: a line for the report, for each finding, for each gap, and at the end what was seen.
+//! JSON lines: a line for the report, for each finding, for each gap and ignore, and at the end what was seen.
 //!
 //! The objects are those of the JSON document with a `type` (docs/schema/report-lines-1.json). A file without the
 //! last line is cut off.
 
-use crate::document::{Coverage, Finding, Gap};
+use crate::document::{Coverage, Finding, Gap, Ignored};
 use crate::{Checked, Options, document};
 use serde::Serialize;
 
@@ -13,6 +13,7 @@ enum Line<'a> {
     Report { format_version: u32, tool: &'a str },
     Finding(&'a Finding<'a>),
     Gap(&'a Gap<'a>),
+    Ignored(&'a Ignored<'a>),
     End { findings: usize, hidden: u64, coverage: &'a Coverage },
 }
 
@@ -31,6 +32,9 @@ pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
     });
     for gap in &whole.gaps {
         write(&Line::Gap(gap));
+    }
+    for ignored in &whole.ignored {
+        write(&Line::Ignored(ignored));
     }
     write(&Line::End { findings, hidden: whole.hidden, coverage: &whole.coverage });
     String::from_utf8(text).expect("JSON is UTF-8")

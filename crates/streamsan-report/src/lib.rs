@@ -24,6 +24,7 @@ mod lines;
 mod names;
 mod notes;
 mod numbers;
+mod perfetto;
 mod places;
 mod sarif;
 mod sources;
@@ -59,6 +60,8 @@ pub enum Format {
     Github,
     /// JUnit XML.
     Junit,
+    /// Trace events for the Perfetto UI: streams as tracks, missing order as arrows.
+    Perfetto,
     /// One self-contained page.
     Html,
 }
@@ -103,6 +106,7 @@ pub fn render(
         Format::Sarif => sarif::render(checked, sources, options),
         Format::Github => github::render(checked, sources),
         Format::Junit => junit::render(checked),
+        Format::Perfetto => perfetto::render(checked, options),
     }
 }
 

@@ -1,12 +1,16 @@
-//! Lines of source files, each file read once.
+//! Lines and paths of source files, each file looked at once.
 
 use crate::Sources;
-use std::collections::BTreeMap;
+use crate::places::repository_path;
+use std::collections::{BTreeMap, HashMap};
+use streamsan_trace::Log;
 
 /// The source files that a report has asked for.
 pub(crate) struct Lines<'a> {
     sources: &'a dyn Sources,
     files: BTreeMap<String, Option<File>>,
+    /// By directory of the run and path.
+    paths: HashMap<(String, String), String>,
 }
 
 /// A file with the starts of its lines.
@@ -17,7 +21,7 @@ struct File {
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(sources: &'a dyn Sources) -> Self {
-        Self { sources, files: BTreeMap::new() }
+        Self { sources, files: BTreeMap::new(), paths: HashMap::new() }
     }
 
     fn file(&mut self, path: &str) -> Option<&File> {
@@ -52,5 +56,12 @@ impl<'a> Lines<'a> {
             Some(text) => text.chars().count() as u32 + 1,
             None => bytes,
         }
+    }
+
+    /// The path of a file as its repository has it.
+    pub(crate) fn repository_path(&mut self, path: &str, log: &dyn Log) -> &str {
+        let key = (log.header().directory.clone(), path.to_owned());
+        let sources = self.sources;
+        self.paths.entry(key).or_insert_with(|| repository_path(path, log, sources))
     }
 }

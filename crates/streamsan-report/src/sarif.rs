@@ -6,7 +6,6 @@ mod model;
 
 use crate::document::{Finding, Frame, Spot};
 use crate::lines::Lines;
-use crate::places::repository_path;
 use crate::{Checked, Options, Sources, document, gaps, printable};
 use model::{
     ArtifactChange, ArtifactLocation, BaseUri, CodeFlow, Configuration, Descriptor, Driver, Fingerprints,
@@ -28,7 +27,7 @@ const ROOT: &str = "%SRCROOT%";
 const PATH: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &Options<'_>) -> String {
-    let mut writer = Writer { sources, lines: Lines::new(sources) };
+    let mut writer = Writer { lines: Lines::new(sources) };
     let (name, version) = options.tool.split_once(' ').unwrap_or((options.tool, "0"));
     let mut results = Vec::new();
     // Ranks of one job share findings; within a trace each has a fingerprint of its own.
@@ -99,7 +98,6 @@ fn message(text: &str) -> Message {
 }
 
 struct Writer<'a> {
-    sources: &'a dyn Sources,
     lines: Lines<'a>,
 }
 
@@ -192,9 +190,9 @@ impl Writer<'_> {
         }
     }
 
-    fn artifact(&self, path: &str, checked: &Checked<'_>) -> ArtifactLocation {
-        let path = repository_path(path, checked.log, self.sources);
-        let encoded = utf8_percent_encode(&path, &PATH);
+    fn artifact(&mut self, path: &str, checked: &Checked<'_>) -> ArtifactLocation {
+        let path = self.lines.repository_path(path, checked.log);
+        let encoded = utf8_percent_encode(path, &PATH);
         if path.starts_with('/') {
             ArtifactLocation { uri: format!("file://{encoded}"), uri_base_id: None }
         } else {

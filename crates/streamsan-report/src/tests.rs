@@ -5,6 +5,7 @@ mod fixture;
 mod formats;
 mod host;
 mod lifetime;
+mod perfetto;
 mod reading;
 mod relations;
 mod summary;

@@ -3,20 +3,29 @@
 use super::traces::Traces;
 use super::{End, nothing};
 use crate::ExitStatus;
+use crate::check::write_reports;
 use crate::guard::quoted;
 use crate::output::{colors_stderr, eprint, say};
 use crate::reports::{Judged, read, render, say_mistakes};
+use crate::wanted::Wanted;
 use std::fmt::Write as _;
-use std::path::Path;
-use streamsan_check::{Config, Gap, Level};
+use std::path::{Path, PathBuf};
+use streamsan_check::{Gap, Level};
 use streamsan_report::{ColorChoice, Format};
 use streamsan_trace::{EventKind, GapReason, Header, Log, Tables};
 
 /// How many findings are shown at the end of a run, where they push the program's own output away.
 const SHOWN: usize = 20;
 
-pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: ColorChoice) -> i32 {
-    let check = |path: &Path| Judged::read(path, &Config::default()).map_err(|fault| fault.to_string());
+pub(super) fn with_check(
+    traces: &Traces,
+    end: End,
+    error_exitcode: u8,
+    color: ColorChoice,
+    mut wanted: Wanted,
+    reports: &[(PathBuf, Format)],
+) -> i32 {
+    let check = |path: &Path| wanted.judge(path).map_err(|fault| fault.to_string());
     let mut judged = recorded(traces, end, check);
     let Some(first) = judged.first() else { return nothing(end) };
     let empty = |one: &Judged| one.report.coverage.operations == 0 && one.report.findings.is_empty();
@@ -36,7 +45,9 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
         ));
     }
     let operations: u64 = judged.iter().map(|one| one.report.coverage.operations).sum();
-    let errors = judged.iter().any(|one| one.report.has_errors());
+    let errors = judged.iter().any(|one| {
+        one.report.has_errors() || wanted.error_on_warning && one.report.has_warnings()
+    });
     let counts = counts(&judged);
     let status = match (end.code(), operations) {
         (0, 0) => ExitStatus::NothingCaptured.code(),
@@ -49,6 +60,10 @@ pub(super) fn with_check(traces: &Traces, end: End, error_exitcode: u8, color: C
     eprint(&format!("\n{}\n", render(&judged, Format::Full, colors_stderr(color), Some(SHOWN))));
     if outside {
         say(OUTSIDE);
+    }
+    wanted.say_idle();
+    if let Err(fault) = write_reports(reports, &judged) {
+        say(&fault.to_string());
     }
     let incomplete = if incomplete { " (events were lost, see above)" } else { "" };
     let until = if failed { "the program failed; until then: " } else { "" };
@@ -152,7 +167,7 @@ fn no_operation(notes: &[&str]) {
 }
 
 /// What was recorded. Where there is nothing, or it cannot be read, the reason is said.
-fn recorded<T>(traces: &Traces, end: End, read: impl Fn(&Path) -> Result<T, String>) -> Vec<T> {
+fn recorded<T>(traces: &Traces, end: End, mut read: impl FnMut(&Path) -> Result<T, String>) -> Vec<T> {
     let paths = traces.found();
     let mut values = Vec::new();
     let mut messages = Vec::new();

@@ -88,12 +88,12 @@ fn what_was_left_out_is_no_clean_result() {
     case.report.hidden = 3;
     for format in [Format::Full, Format::Concise] {
         let text = rendered(&case, format);
-        assert!(text.contains("3 findings not shown (--ignore, --select)"), "{text}");
+        assert!(text.contains("3 findings not shown (--ignore, --select, --baseline)"), "{text}");
         assert!(!text.contains("No hazards"), "{text}");
     }
     let mut case = Case::read_after_write();
     case.report.hidden = 1;
-    assert!(full(&case).contains("\n1 finding not shown (--ignore, --select).\n"), "{}", full(&case));
+    assert!(full(&case).contains("\n1 finding not shown (--ignore, --select, --baseline).\n"), "{}", full(&case));
     assert!(rendered(&case, Format::Json).contains("\"hidden\": 1,"));
 }
 
