@@ -14,23 +14,26 @@ use crate::hazard::Origin;
 use rustc_hash::{FxHashMap, FxHashSet};
 use streamsan_trace::{BlockId, DeviceId, MemorySpace, OpNumber, SiteId, StreamId};
 
-/// One generation of memory.
+/// One generation of memory. What an access looks at is in the first cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Block {
-    pub(crate) id: BlockId,
-    pub(crate) space: MemorySpace,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    pub(crate) owner: StreamId,
-    pub(crate) allocated: OpNumber,
-    pub(crate) alloc_site: SiteId,
-    /// What the owner stream was ordered after when the block was handed out.
+    pub(crate) space: MemorySpace,
+    /// What the owner stream was ordered after when the block was handed out, while that matters.
     pub(crate) handed_out: Option<Snapshot>,
-    pub(crate) guards: Vec<Snapshot>,
-    pub(crate) freed: Option<(OpNumber, Origin)>,
+    /// The free; 0 while the block is alive.
+    pub(crate) freed_at: OpNumber,
+    pub(crate) id: BlockId,
     pub(crate) touched: bool,
     /// Whether it is among the blocks that were freed in use.
     pub(crate) endangered: bool,
+    pub(crate) freed_origin: Origin,
+    pub(crate) guards: Vec<Snapshot>,
+    pub(crate) allocated: OpNumber,
+    pub(crate) alloc_site: SiteId,
+    pub(crate) owner: StreamId,
 }
 
 impl Block {
@@ -52,6 +55,16 @@ impl Block {
     /// Whether the memory is handed on only after this event.
     pub(crate) fn guarded(&self, epoch: Epoch) -> bool {
         self.guards.iter().any(|guard| guard.is_after(epoch))
+    }
+
+    /// Where it was freed, if it was.
+    pub(crate) fn freed(&self) -> Option<(OpNumber, Origin)> {
+        (self.freed_at != OpNumber(0)).then_some((self.freed_at, self.freed_origin))
+    }
+
+    /// One past the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.address.saturating_add(self.size)
     }
 
     /// The device of the block, if it is device memory.
@@ -87,12 +100,14 @@ pub(crate) struct Blocks {
     freed: usize,
     /// How many of them there may be before those that nothing refers to are looked for.
     freed_limit: usize,
+    sweeps: u32,
     /// Blocks that nothing refers to, at the remainder of their id.
     ended: Vec<Option<Block>>,
 }
 
-/// Tests of the unoptimized kind look at each free.
-const FREED_LIMIT: usize = if cfg!(debug_assertions) { 0 } else { 1024 };
+const FREED_LIMIT: usize = 1024;
+/// So many times the search comes with each free: small programs are to take the same ways as large ones.
+const EARLY_SWEEPS: u32 = 64;
 const ENDED: usize = 1 << 14;
 
 impl Blocks {
@@ -102,7 +117,8 @@ impl Blocks {
             table: Vec::new(),
             free_slots: Vec::new(),
             freed: 0,
-            freed_limit: FREED_LIMIT,
+            freed_limit: 0,
+            sweeps: 0,
             ended: Vec::new(),
         }
     }
@@ -200,8 +216,8 @@ impl Blocks {
     pub(crate) fn sweep(&mut self, used: &FxHashSet<BlockId>, mut take_back: impl FnMut(Snapshot)) {
         let mut kept = 0;
         for index in 0..self.table.len() {
-            let Block { id, freed, .. } = self.table[index];
-            if freed.is_none() || self.slot(id) != Some(Slot::at(index)) {
+            let Block { id, freed_at, .. } = self.table[index];
+            if freed_at == OpNumber(0) || self.slot(id) != Some(Slot::at(index)) {
                 continue;
             }
             if used.contains(&id) {
@@ -211,6 +227,8 @@ impl Blocks {
             }
         }
         self.freed = kept;
-        self.freed_limit = if FREED_LIMIT == 0 { 0 } else { kept + self.slots.len() + FREED_LIMIT };
+        self.sweeps = self.sweeps.saturating_add(1);
+        let limit = kept + self.slots.len() + FREED_LIMIT;
+        self.freed_limit = if self.sweeps < EARLY_SWEEPS { 0 } else { limit };
     }
 }

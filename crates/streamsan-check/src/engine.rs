@@ -17,7 +17,7 @@ use crate::report::Coverage;
 use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::rules::lifetime::FreedInUse;
-use crate::shadow::{Shadow, Touch};
+use crate::shadow::{Extent, Shadow, Touch};
 use crate::{Config, Region};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
@@ -325,7 +325,8 @@ impl Engine {
             alloc_site: event.site,
             handed_out,
             guards: Vec::new(),
-            freed: None,
+            freed_at: OpNumber(0),
+            freed_origin: Origin::default(),
             touched: false,
             endangered: false,
         };
@@ -362,7 +363,8 @@ impl Engine {
         let origin = self.origin(event);
         let Some(slot) = self.blocks.slot(id) else { return };
         let block = self.blocks.at_mut(slot);
-        let again = block.freed.replace((event.number, origin)).is_some();
+        let again = block.freed().is_some();
+        (block.freed_at, block.freed_origin) = (event.number, origin);
         let (space, start, owner, touched) = (block.space, block.address, block.owner, block.touched);
         let needed = match space {
             MemorySpace::Cached(device) => {
@@ -375,13 +377,14 @@ impl Engine {
                     self.blocks.at_mut(slot).endangered = !uses.is_empty();
                     self.freed_in_use.note(owner, id, uses);
                 }
-                let kept = self.shadow.retire(slot, id, device, |used| self.order.passed(used.epoch()));
+                let kept =
+                    self.shadow.retire(slot, id, (device, start), |used| self.order.passed(used.epoch()));
                 // The guards of a block that was not touched are for those who had its bytes before.
                 kept || !touched || self.blocks.at(slot).endangered
             }
             // The call waits before the memory can come back (`cudaFree`).
             MemorySpace::Device(device) => {
-                let end = start.saturating_add(block.size);
+                let end = block.end();
                 self.shadow.forget_block(slot);
                 self.shadow.forget_retired(device, start, end, |_| true);
                 false
@@ -445,6 +448,9 @@ impl Engine {
     }
 
     fn give(&mut self, tables: &Tables, sink: &mut impl Sink) {
+        if self.found.is_empty() {
+            return;
+        }
         let mut found = std::mem::take(&mut self.found);
         for hazard in &found {
             if self.is_in_region(hazard.second) && !self.ignores.hides(hazard, tables) {
@@ -462,15 +468,17 @@ impl Engine {
         };
         let block = self.blocks.at_mut(slot);
         let first_touch = !std::mem::replace(&mut block.touched, true);
-        let memory = block.device().map(|device| (device, block.address.saturating_add(block.size)));
+        let memory = block.device().map(|device| Extent { device, start: block.address, end: block.end() });
         let touch = touch_of(block, epoch, origin, access);
-        if let (Some(freed), Some(_)) = (block.freed, memory) {
+        if let (Some(freed), Some(_)) = (block.freed(), memory) {
             self.use_after_free(freed, &touch);
             return;
         }
         let (order, blocks, undecided) = (&self.order, &self.blocks, &mut self.undecided);
+        let now = order.chain(epoch.chain);
         let ordered = |earlier: &Touch| {
-            order.ordered(earlier.epoch(), epoch.chain)
+            earlier.chain == epoch.chain
+                || now.is_after(earlier.epoch())
                 || (earlier.block != touch.block && blocks.handed_on_after(earlier.block, earlier.epoch()))
         };
         let mut conflicts: Vec<(Rule, Touch)> = Vec::new();
@@ -496,12 +504,19 @@ impl Engine {
                 .first_access(blocks, touch.block, |used| order.ordered(used.epoch(), epoch.chain));
             conflicts.extend(lucky.into_iter().map(|(_, used)| (Rule::Ss203, used)));
         }
-        for (rule, earlier) in conflicts {
-            let hazard = self.hazard(rule, &earlier, &touch);
-            self.push(hazard);
+        if !conflicts.is_empty() {
+            self.conflicts(&conflicts, &touch);
         }
         if only && memory.is_some() {
             self.leave_earlier_owners(slot);
+        }
+    }
+
+    #[cold]
+    fn conflicts(&mut self, conflicts: &[(Rule, Touch)], touch: &Touch) {
+        for (rule, earlier) in conflicts {
+            let hazard = self.hazard(*rule, earlier, touch);
+            self.push(hazard);
         }
     }
 
@@ -520,7 +535,7 @@ impl Engine {
     /// An access to a block that nothing refers to any more, if it is remembered.
     fn touch_ended(&mut self, epoch: Epoch, origin: Origin, access: &Access) {
         if let Some(block) = self.blocks.get(access.block)
-            && let (Some(freed), Some(_)) = (block.freed, block.device())
+            && let (Some(freed), Some(_)) = (block.freed(), block.device())
         {
             let touch = touch_of(block, epoch, origin, access);
             self.use_after_free(freed, &touch);
@@ -559,7 +574,7 @@ impl Engine {
             overlap: first.end.min(second.end).saturating_sub(first.start.max(second.start)),
             ordered_up_to: self.order.ordered_up_to(first.chain, second.chain),
             first_chain: first.chain,
-            freed: old.and_then(|block| self.blocks.get(block)?.freed),
+            freed: old.and_then(|block| self.blocks.get(block)?.freed()),
         }
     }
 

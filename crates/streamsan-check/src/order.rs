@@ -92,8 +92,9 @@ pub(crate) struct HappensBefore {
     covered: Vec<ChainId>,
 }
 
-/// Tests of the unoptimized kind look at each record.
-const RECORDS_LIMIT: usize = if cfg!(debug_assertions) { 0 } else { 1024 };
+const RECORDS_LIMIT: usize = 1024;
+/// With fewer records each one brings the search: small programs are to take the same ways as large ones.
+const FEW_RECORDS: usize = 16;
 
 impl HappensBefore {
     pub(crate) fn new() -> Self {
@@ -106,7 +107,7 @@ impl HappensBefore {
             streams: FxHashMap::default(),
             devices: BTreeMap::new(),
             records: FxHashMap::default(),
-            records_limit: RECORDS_LIMIT,
+            records_limit: 0,
             begun: FxHashMap::default(),
             pool: ClockPool::default(),
             covered: Vec::new(),
@@ -273,13 +274,12 @@ impl HappensBefore {
     pub(crate) fn record(&mut self, event: EventId, stream: StreamId, number: OpNumber) {
         let chain = self.enter(stream, number);
         let snapshot = Some(self.chains[chain.index()].now().clone());
-        if let Some(Record { snapshot: Some(snapshot), .. }) =
-            self.records.insert(event, Record { stream, snapshot })
-        {
-            self.pool.take_back(snapshot);
-        }
-        if self.records.len() > self.records_limit {
+        let earlier = self.records.insert(event, Record { stream, snapshot });
+        if earlier.is_none() && self.records.len() > self.records_limit {
             self.tidy_records();
+        }
+        if let Some(snapshot) = earlier.and_then(|earlier| earlier.snapshot) {
+            self.pool.take_back(snapshot);
         }
     }
 
@@ -294,7 +294,8 @@ impl HappensBefore {
             }
             kept += usize::from(record.snapshot.is_some());
         }
-        self.records_limit = if RECORDS_LIMIT == 0 { 0 } else { self.records.len() + kept + RECORDS_LIMIT };
+        let limit = self.records.len() + kept + RECORDS_LIMIT;
+        self.records_limit = if self.records.len() < FEW_RECORDS { 0 } else { limit };
     }
 
     pub(crate) fn last_record(&self, event: EventId) -> Option<&Record> {
@@ -452,6 +453,11 @@ impl HappensBefore {
     /// Whether an event of the past is ordered before all that the stream does next, as can be seen at once.
     pub(crate) fn before_all_of(&self, earlier: Epoch, stream: StreamId) -> bool {
         self.chain_of(stream).is_some_and(|chain| self.ordered(earlier, chain)) || self.passed(earlier)
+    }
+
+    /// What `chain` knows now.
+    pub(crate) fn chain(&self, chain: ChainId) -> &Chain {
+        &self.chains[chain.index()]
     }
 
     /// Whether `earlier` is ordered before what `chain` does now.

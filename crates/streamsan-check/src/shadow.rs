@@ -50,6 +50,14 @@ pub(crate) struct Conflict {
     pub(crate) decided: bool,
 }
 
+/// The device memory of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) device: DeviceId,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
 /// Shadow memory of all blocks, and of freed memory per device.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
@@ -68,13 +76,13 @@ impl Shadow {
 
     /// Notes an access to a block and hands every unordered conflicting earlier one to `report`.
     ///
-    /// `memory` is the device and the end of the block, if it is device memory: up to there at least, earlier owners
-    /// are looked for. `ordered(earlier)` says whether an earlier access is ordered before this one. Says whether this is a
+    /// `memory` is the block's, if it is device memory: up to its end at least, earlier owners are looked for. `ordered(earlier)` says whether an earlier access is ordered before this one. Says whether this is a
     /// write of the whole block and all that is kept of it, so that nothing of earlier owners is left.
+    #[inline]
     pub(crate) fn touch(
         &mut self,
         slot: Slot,
-        memory: Option<(DeviceId, u64)>,
+        memory: Option<Extent>,
         touch: &Touch,
         tables: &Tables,
         ordered: impl Fn(&Touch) -> bool,
@@ -85,13 +93,14 @@ impl Shadow {
             return false;
         }
         if touch.end > block.end
-            && let Some((device, end)) = memory
+            && let Some(memory) = &memory
         {
-            block.inherit(touch.end.max(end), self.retired.get_mut(&device));
+            block.inherit(touch.end.max(memory.end), self.retired.get_mut(&memory.device));
         }
         if tables.shape(touch.shape).is_none() {
             let only = block.touch_all_of_it(touch, tables, &ordered, &mut report);
-            only && is_definite(touch.mode) && touch.start == block.start && touch.end == block.end
+            only && is_definite(touch.mode)
+                && memory.is_some_and(|memory| touch.start == memory.start && touch.end == block.end)
         } else {
             block.touch_strided(touch, tables, &ordered, &mut report);
             false
@@ -106,8 +115,12 @@ impl Shadow {
     /// The accesses of a block that are kept and for which `wanted` holds, each once.
     pub(crate) fn of_block(&self, slot: Slot, block: BlockId, wanted: impl Fn(&Touch) -> bool) -> Vec<Touch> {
         let mut found: Vec<Touch> = Vec::new();
-        for touch in self.blocks[slot.index()].touches().filter(|touch| touch.block == block && wanted(touch))
-        {
+        let shadow = &self.blocks[slot.index()];
+        let wanted = |touch: &Touch| touch.block == block && wanted(touch);
+        if !shadow.any(wanted) {
+            return found;
+        }
+        for touch in shadow.touches().flatten().filter(|touch| wanted(touch)) {
             if !found.iter().any(|known| known.number == touch.number && known.mode == touch.mode) {
                 found.push(*touch);
             }
@@ -121,7 +134,7 @@ impl Shadow {
         &mut self,
         slot: Slot,
         id: BlockId,
-        device: DeviceId,
+        (device, start): (DeviceId, u64),
         passed: impl Fn(&Touch) -> bool,
     ) -> bool {
         let shadow = &mut self.blocks[slot.index()];
@@ -131,7 +144,7 @@ impl Shadow {
             return false;
         }
         shadow.end(id);
-        self.retired.entry(device).or_default().put(shadow);
+        self.retired.entry(device).or_default().put(start, shadow);
         true
     }
 
@@ -173,7 +186,8 @@ impl Shadow {
         for (index, shadow) in self.blocks.iter_mut().enumerate() {
             let block = block_of(Slot::at(index));
             shadow.tidy(block, &passed);
-            elsewhere.extend(shadow.touches().map(|touch| touch.block).filter(|&other| other != block));
+            elsewhere
+                .extend(shadow.touches().flatten().map(|touch| touch.block).filter(|&other| other != block));
         }
         elsewhere
     }

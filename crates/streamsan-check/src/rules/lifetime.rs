@@ -8,7 +8,7 @@
 use crate::blocks::Blocks;
 use crate::shadow::Touch;
 use rustc_hash::FxHashMap;
-use streamsan_trace::{BlockId, OpNumber, StreamId};
+use streamsan_trace::{BlockId, StreamId};
 
 /// A freed block with uses that its owner stream is not ordered after.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct FreedInUse {
 }
 
 fn is_untouched(blocks: &Blocks, block: BlockId) -> bool {
-    blocks.get(block).is_some_and(|block| !block.touched && block.freed.is_none())
+    blocks.get(block).is_some_and(|block| !block.touched && block.freed().is_none())
 }
 
 impl FreedInUse {
@@ -107,7 +107,7 @@ impl FreedInUse {
         let Some(owned) = self.by_owner.get_mut(&block.owner) else { return found };
         for freed in &mut owned.endangered {
             let Some(old) = blocks.get(freed.block) else { continue };
-            let made_after = old.freed.is_some_and(|(number, _): (OpNumber, _)| number < block.allocated);
+            let made_after = old.freed().is_some_and(|(number, _)| number < block.allocated);
             let fits =
                 block.size > 0 && old.is_small() == block.is_small() && block.rounded() <= old.rounded();
             if made_after && fits {

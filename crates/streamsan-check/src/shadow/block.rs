@@ -10,10 +10,10 @@ use super::{Conflict, Touch, conflicting, is_definite};
 use std::ops::Range;
 use streamsan_trace::{AccessMode, BlockId, Tables};
 
+/// As long as a cache line.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub(super) struct BlockShadow {
-    /// First address.
-    pub(super) start: u64,
     /// Up to here what earlier owners did is here too.
     pub(super) end: u64,
     /// Sorted, without overlap; where there is none nothing is kept.
@@ -27,7 +27,6 @@ pub(super) struct BlockShadow {
 impl BlockShadow {
     /// A block begins.
     pub(super) fn begin(&mut self, start: u64) {
-        self.start = start;
         self.end = start;
         self.clear();
     }
@@ -41,7 +40,27 @@ impl BlockShadow {
     }
 
     /// An access to all bytes of an interval. Says whether it is all that is kept.
+    #[inline]
     pub(super) fn touch_all_of_it(
+        &mut self,
+        touch: &Touch,
+        tables: &Tables,
+        ordered: &impl Fn(&Touch) -> bool,
+        report: &mut impl FnMut(Conflict),
+    ) -> bool {
+        // Nearly always it is the same tensor again, and all of the block.
+        if let [cell] = &mut *self.cells
+            && (cell.start, cell.end) == (touch.start, touch.end)
+            && self.aside.is_empty()
+        {
+            cell.examine(touch, tables, ordered, report);
+            cell.store(touch, ordered);
+            return cell.is_single();
+        }
+        self.touch_cells(touch, tables, ordered, report)
+    }
+
+    fn touch_cells(
         &mut self,
         touch: &Touch,
         tables: &Tables,
@@ -123,13 +142,24 @@ impl BlockShadow {
         }
     }
 
-    /// All accesses that are kept; one that lies in several cells comes several times.
-    pub(super) fn touches(&self) -> impl Iterator<Item = &Touch> {
-        self.cells.iter().flat_map(Cell::touches).chain(&self.aside)
+    /// All accesses that are kept, in groups; one that lies in several cells comes several times.
+    pub(super) fn touches(&self) -> impl Iterator<Item = &[Touch]> {
+        self.cells.iter().flat_map(Cell::touches).chain(std::iter::once(&*self.aside))
+    }
+
+    /// Whether this holds for any access that is kept.
+    pub(super) fn any(&self, mut holds: impl FnMut(&Touch) -> bool) -> bool {
+        for cell in &self.cells {
+            let [writes, others] = cell.touches();
+            if writes.iter().any(&mut holds) || others.iter().any(&mut holds) {
+                return true;
+            }
+        }
+        self.aside.iter().any(holds)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.touches().next().is_none()
+        !self.any(|_| true)
     }
 
     /// Forgets all accesses for which `known` holds.
@@ -137,7 +167,9 @@ impl BlockShadow {
         for cell in &mut self.cells {
             cell.retain(|touch| !known(touch));
         }
-        self.aside.retain(|touch| !known(touch));
+        if !self.aside.is_empty() {
+            self.aside.retain(|touch| !known(touch));
+        }
     }
 
     /// Forgets accesses of earlier owners, and those aside, for which `passed` holds.
@@ -157,7 +189,7 @@ impl BlockShadow {
 
     /// The block ends. Its accesses are nowhere else.
     pub(super) fn end(&mut self, block: BlockId) {
-        let alone = self.touches().all(|touch| touch.block == block);
+        let alone = !self.any(|touch| touch.block != block);
         self.from = alone.then_some(block);
     }
 
@@ -177,7 +209,7 @@ impl BlockShadow {
 
     /// Puts the accesses of another block to the same bytes aside.
     pub(super) fn put_aside(&mut self, other: &Self) {
-        self.aside.extend(other.touches());
+        self.aside.extend(other.touches().flatten());
         self.from = None;
     }
 
@@ -186,8 +218,7 @@ impl BlockShadow {
         self.split(position);
         let first = self.cells.partition_point(|cell| cell.end <= position);
         let aside = self.aside.iter().copied().filter(|touch| touch.end > position).collect();
-        let upper =
-            Self { start: position, end: self.end, cells: self.cells.split_off(first), aside, from: None };
+        let upper = Self { end: self.end, cells: self.cells.split_off(first), aside, from: None };
         self.from = None;
         self.aside.retain(|touch| touch.start < position);
         self.end = position;
@@ -223,6 +254,10 @@ impl BlockShadow {
         while position < end {
             let next = self.cells.get(index).map_or(end, |cell| cell.start.min(end));
             if position < next {
+                if self.cells.is_empty() {
+                    // Most blocks never have another one.
+                    self.cells.reserve_exact(1);
+                }
                 self.cells.insert(index, Cell::new(position, next));
             }
             position = self.cells[index].end;

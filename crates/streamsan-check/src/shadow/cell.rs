@@ -7,6 +7,7 @@
 //! those of all other chains.
 
 use super::{Conflict, Touch, conflicting, is_definite};
+use crate::clock::ChainId;
 use crate::overlap::{Footprint, Overlap, overlap};
 use smallvec::SmallVec;
 use streamsan_trace::{AccessMode, Tables};
@@ -34,18 +35,24 @@ impl Cell {
         self.writes.len() + self.others.len() == 1
     }
 
-    pub(super) fn touches(&self) -> impl Iterator<Item = &Touch> {
-        self.writes.iter().chain(&self.others)
+    /// The two kinds of accesses, one after the other.
+    pub(super) fn touches(&self) -> [&[Touch]; 2] {
+        [&self.writes, &self.others]
     }
 
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Touch) -> bool) {
-        self.writes.retain(|touch| keep(touch));
-        self.others.retain(|touch| keep(touch));
+        if !self.writes.iter().all(&mut keep) {
+            self.writes.retain(|touch| keep(touch));
+        }
+        if !self.others.iter().all(&mut keep) {
+            self.others.retain(|touch| keep(touch));
+        }
     }
 
     /// A cell for a part of this one.
-    pub(super) fn part(&self, start: u64, end: u64) -> Self {
-        let mut part = Self { start, end, ..self.clone() };
+    fn part(&self, start: u64, end: u64) -> Self {
+        let (writes, others) = (SmallVec::from_slice(&self.writes), SmallVec::from_slice(&self.others));
+        let mut part = Self { start, end, writes, others };
         part.retain(|touch| touch.start < end && touch.end > start);
         part
     }
@@ -53,11 +60,13 @@ impl Cell {
     /// Cuts the cell at `position` and gives the upper part.
     pub(super) fn split_off(&mut self, position: u64) -> Self {
         let upper = self.part(position, self.end);
-        *self = self.part(self.start, position);
+        self.end = position;
+        self.retain(|touch| touch.start < position);
         upper
     }
 
     /// Hands every unordered conflicting earlier access to `report`.
+    #[inline]
     pub(super) fn examine(
         &self,
         touch: &Touch,
@@ -65,29 +74,25 @@ impl Cell {
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) {
+        let matters = |earlier: &Touch| earlier.number != touch.number && !ordered(earlier);
         for earlier in &self.writes {
-            self.compare(earlier, touch, tables, ordered, report);
+            if matters(earlier) {
+                self.compare(earlier, touch, tables, report);
+            }
         }
         if is_definite(touch.mode) {
             for earlier in &self.others {
-                self.compare(earlier, touch, tables, ordered, report);
+                if matters(earlier) {
+                    self.compare(earlier, touch, tables, report);
+                }
             }
         }
     }
 
-    #[inline]
-    fn compare(
-        &self,
-        earlier: &Touch,
-        touch: &Touch,
-        tables: &Tables,
-        ordered: &impl Fn(&Touch) -> bool,
-        report: &mut impl FnMut(Conflict),
-    ) {
-        if earlier.number != touch.number && !ordered(earlier) {
-            let earlier_bytes = self.footprint(earlier, tables);
-            earlier.meet(&earlier_bytes, &self.footprint(touch, tables), report);
-        }
+    #[cold]
+    fn compare(&self, earlier: &Touch, touch: &Touch, tables: &Tables, report: &mut impl FnMut(Conflict)) {
+        let bytes = self.footprint(earlier, tables);
+        earlier.meet(&bytes, &self.footprint(touch, tables), report);
     }
 
     /// The bytes of the cell that an access touches. A strided one is taken as it is.
@@ -101,6 +106,7 @@ impl Cell {
     }
 
     /// Keeps an access that covers the cell, in place of those that it makes needless.
+    #[inline]
     pub(super) fn store(&mut self, touch: &Touch, ordered: &impl Fn(&Touch) -> bool) {
         if !is_definite(touch.mode) {
             self.store_other(touch, ordered);
@@ -126,6 +132,21 @@ impl Cell {
         self.writes.push(*touch);
     }
 
+    /// Where the accesses of a chain begin among the others.
+    fn place_of(&self, chain: ChainId) -> usize {
+        // Where all chains read, each is where its number says.
+        let first = self.others.first().map_or(0, |first| first.chain.0);
+        let guess = chain.0.wrapping_sub(first) as usize;
+        let before = guess.checked_sub(1).and_then(|before| self.others.get(before));
+        if self.others.get(guess).is_some_and(|other| other.chain == chain)
+            && before.is_none_or(|before| before.chain < chain)
+        {
+            return guess;
+        }
+        self.others.partition_point(|other| other.chain < chain)
+    }
+
+    #[inline]
     fn store_other(&mut self, touch: &Touch, ordered: &impl Fn(&Touch) -> bool) {
         // An unknown access may be a write: a read does not stand for it.
         let stands_for =
@@ -146,7 +167,7 @@ impl Cell {
             self.others
                 .retain(|earlier| !(stands_for(earlier) && (earlier.chain == chain || ordered(earlier))));
         }
-        let place = self.others.partition_point(|other| other.chain < chain);
+        let place = self.place_of(chain);
         match self.others.get_mut(place) {
             Some(last) if last.chain == chain && stands_for(last) => *last = *touch,
             _ => self.others.insert(place, *touch),

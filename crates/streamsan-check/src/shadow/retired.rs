@@ -16,9 +16,9 @@ pub(super) struct Retired {
 }
 
 impl Retired {
-    /// Takes in what is left of a block.
-    pub(super) fn put(&mut self, shadow: &mut BlockShadow) {
-        if let Some(place) = self.pieces.get_mut(&shadow.start)
+    /// Takes in what is left of the block that began at `start`.
+    pub(super) fn put(&mut self, start: u64, shadow: &mut BlockShadow) {
+        if let Some(place) = self.pieces.get_mut(&start)
             && place.end == shadow.end
             && place.is_empty()
         {
@@ -26,16 +26,16 @@ impl Retired {
             return;
         }
         let mut piece = std::mem::take(shadow);
-        self.split(piece.start);
+        self.split(start);
         self.split(piece.end);
-        let inside: Vec<u64> = self.pieces.range(piece.start..piece.end).map(|(&start, _)| start).collect();
-        for start in inside {
-            if let Some(there) = self.pieces.remove(&start) {
+        let inside: Vec<u64> = self.pieces.range(start..piece.end).map(|(&start, _)| start).collect();
+        for inside in inside {
+            if let Some(there) = self.pieces.remove(&inside) {
                 // Two blocks had the bytes at once: only in a damaged log.
                 piece.put_aside(&there);
             }
         }
-        self.pieces.insert(piece.start, piece);
+        self.pieces.insert(start, piece);
     }
 
     /// Moves all that is kept of `start..end` to the empty end of a block.
@@ -77,7 +77,7 @@ impl Retired {
     }
 
     pub(super) fn touches(&self) -> impl Iterator<Item = &Touch> {
-        self.pieces.values().flat_map(BlockShadow::touches)
+        self.pieces.values().flat_map(BlockShadow::touches).flatten()
     }
 
     fn split(&mut self, position: u64) {
