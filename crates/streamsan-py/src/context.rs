@@ -11,7 +11,7 @@ use streamsan_record::table::RawAccess;
 use streamsan_trace::{AccessMode, OpKind};
 
 use crate::ranges;
-use crate::stack::{Frames, Stack, intern_site};
+use crate::stack::{self, Frames, Stack, intern_site};
 use crate::table::{has_page_locked, intern_text, table};
 use crate::tensor::access;
 
@@ -112,15 +112,19 @@ fn served() -> Option<Arc<BackwardCall>> {
     })
 }
 
-/// The frames of this thread; on a thread of the engine, followed by those of the call it works for.
-fn whole_stack(py: Python<'_>) -> Frames {
-    let mut frames = Frames::capture(py);
-    let call = match served() {
+/// The call whose frames follow those of this thread, if it is one of the engine's.
+fn call_around(frames: &Frames) -> Option<Arc<BackwardCall>> {
+    match served() {
         Some(call) => call.made_elsewhere(),
         None if frames.ids.is_empty() => BackwardCall::last(),
         None => None,
-    };
-    if let Some(call) = call {
+    }
+}
+
+/// The frames of this thread; on a thread of the engine, followed by those of the call it works for.
+fn whole_stack(py: Python<'_>) -> Frames {
+    let mut frames = stack::capture(py).frames.clone();
+    if let Some(call) = call_around(&frames) {
         frames.ids.extend_from_slice(&call.frames);
     }
     frames
@@ -128,13 +132,19 @@ fn whole_stack(py: Python<'_>) -> Frames {
 
 /// The stack of this thread; on a thread of the engine, followed by that of the call it works for.
 pub fn capture(py: Python<'_>) -> Stack {
-    whole_stack(py).intern()
+    let captured = stack::capture(py);
+    match call_around(&captured.frames) {
+        None => captured.stack,
+        Some(call) => {
+            let frames: Vec<u32> = captured.frames.ids.iter().chain(&call.frames).copied().collect();
+            Stack { site: intern_site(&frames), ..captured.stack }
+        }
+    }
 }
 
 /// The same, and whether the innermost frame is the user's.
 pub fn capture_with_caller(py: Python<'_>) -> (Stack, bool) {
-    let frames = whole_stack(py);
-    (frames.intern(), frames.by_user)
+    (capture(py), stack::capture(py).frames.by_user)
 }
 
 /// Called by the recorder before what has no context.

@@ -1,11 +1,11 @@
 //! Source positions: each pair of code object and instruction is described once.
 
-use std::collections::HashMap;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
 use streamsan_record::table::RawFrame;
 use streamsan_trace::FrameOrigin;
 
@@ -30,9 +30,9 @@ const CAPACITY: usize = 1 << 20;
 
 #[derive(Default)]
 struct Positions {
-    known: HashMap<(usize, c_int), Known>,
+    known: FxHashMap<(usize, c_int), Known>,
     /// Keeps code objects alive, so that their addresses stay theirs.
-    codes: HashMap<usize, Py<PyAny>>,
+    codes: FxHashMap<usize, Py<PyAny>>,
 }
 
 static POSITIONS: OnceLock<Mutex<Positions>> = OnceLock::new();
@@ -43,15 +43,16 @@ fn with_positions<R>(action: impl FnOnce(&mut Positions) -> R) -> R {
     action(&mut guard)
 }
 
+/// Rises when descriptions are thrown away: code objects may die then, and others take their addresses.
+pub fn generation() -> u64 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
 /// Looks positions up; `None` for those not described yet.
-pub fn lookup(positions: &[(*mut PyObject, c_int)], into: &mut Vec<Option<Known>>) {
-    with_positions(|state| {
-        into.extend(
-            positions
-                .iter()
-                .map(|&(code, instruction)| state.known.get(&(code as usize, instruction)).copied()),
-        );
-    });
+pub fn lookup(positions: &[(usize, c_int)], into: &mut Vec<Option<Known>>) {
+    with_positions(|state| into.extend(positions.iter().map(|position| state.known.get(position).copied())));
 }
 
 /// Describes a position for the first time.
@@ -65,6 +66,7 @@ pub fn describe(
     let dropped = with_positions(|state| {
         let full = state.known.len() >= CAPACITY;
         let dropped = if full { Some(std::mem::take(state)) } else { None };
+        GENERATION.fetch_add(u64::from(full), Ordering::Relaxed);
         let address = code.as_ptr() as usize;
         state.codes.entry(address).or_insert_with(|| code.clone().unbind());
         state.known.insert((address, instruction), known);

@@ -1,13 +1,15 @@
 //! Walking the Python stack of the calling thread.
 
-use std::cell::Cell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
+use std::hash::Hasher;
+use std::rc::Rc;
 use std::sync::{Mutex, OnceLock};
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::intern;
 use pyo3::prelude::*;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::frames::{self, Known};
 use crate::settings::Owner;
@@ -92,7 +94,7 @@ thread_local! {
     static DESCRIBING: Cell<bool> = const { Cell::new(false) };
 }
 
-static SITES: OnceLock<Mutex<HashMap<Box<[u32]>, u32>>> = OnceLock::new();
+static SITES: OnceLock<Mutex<FxHashMap<Box<[u32]>, u32>>> = OnceLock::new();
 
 /// Interns a stack of frames, innermost first.
 pub fn intern_site(stack: &[u32]) -> u32 {
@@ -124,35 +126,102 @@ pub struct Frames {
     pub by_user: bool,
 }
 
-impl Frames {
-    /// Captures the stack of this thread; empty on a thread that runs no Python.
-    pub fn capture(py: Python<'_>) -> Self {
-        // SAFETY: the interpreter is attached; the result is a borrowed reference or null.
-        let innermost =
-            unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<PyObject>()) };
-        let mut objects = Vec::with_capacity(32);
-        let mut next = innermost;
-        while let Some(frame) = next {
-            next = back(&frame);
-            let Some(code) = code(&frame) else { break };
-            objects.push((frame, code));
-            if objects.len() >= DEPTH {
-                break;
-            }
-        }
-        let positions: Vec<_> =
-            objects.iter().map(|(frame, code)| (code.as_ptr(), instruction(frame))).collect();
-        let mut known = Vec::with_capacity(positions.len());
-        frames::lookup(&positions, &mut known);
-        for (index, slot) in known.iter_mut().enumerate() {
-            if slot.is_none() {
-                let (frame, code) = &objects[index];
-                *slot = describe(frame, code, positions[index].1);
-            }
-        }
-        Self::from_known(known.into_iter().flatten())
-    }
+/// A position: the code object's address, and the instruction. The object lives as long as the position is known.
+type Position = (usize, c_int);
 
+/// A stack that this thread had before.
+#[derive(Default)]
+pub struct Captured {
+    positions: Box<[Position]>,
+    pub frames: Frames,
+    /// The same, interned.
+    pub stack: Stack,
+}
+
+/// Stacks that one thread had, by a hash of their positions.
+#[derive(Default)]
+struct Recent {
+    /// Kept for its capacity.
+    positions: Vec<Position>,
+    known: FxHashMap<u64, Rc<Captured>>,
+    /// Of the descriptions that they are made of.
+    generation: u64,
+}
+
+/// Stacks remembered for each thread.
+const REMEMBERED: usize = 1 << 12;
+
+thread_local! {
+    static RECENT: RefCell<Recent> = RefCell::default();
+}
+
+/// The stack of the calling thread, innermost frame first, ours left out; empty on a thread that runs no Python.
+pub fn capture(py: Python<'_>) -> Rc<Captured> {
+    // Taken out: describing a place runs Python, which may come here again.
+    let mut recent = RECENT.take();
+    recent.positions.clear();
+    let mut hasher = FxHasher::default();
+    for_each_frame(py, |frame, code| {
+        let position = (code.as_ptr() as usize, instruction(frame));
+        hasher.write_usize(position.0);
+        hasher.write_i32(position.1);
+        recent.positions.push(position);
+    });
+    let hash = hasher.finish();
+    let generation = frames::generation();
+    if recent.generation != generation || recent.known.len() >= REMEMBERED {
+        recent.known.clear();
+        recent.generation = generation;
+    }
+    let found = recent.known.get(&hash).filter(|known| *known.positions == *recent.positions).cloned();
+    let captured = if let Some(found) = found {
+        found
+    } else {
+        let (captured, whole) = describe_all(py, &recent.positions);
+        let captured = Rc::new(captured);
+        // What was described meanwhile may have thrown away what this one is made of.
+        if whole && frames::generation() == generation {
+            recent.known.insert(hash, Rc::clone(&captured));
+        }
+        captured
+    };
+    RECENT.set(recent);
+    captured
+}
+
+/// Calls `action` with each frame and its code, innermost first.
+fn for_each_frame<'py>(py: Python<'py>, mut action: impl FnMut(&Bound<'py, PyAny>, &Bound<'py, PyAny>)) {
+    // SAFETY: the interpreter is attached; the result is a borrowed reference or null.
+    let mut next = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<PyObject>()) };
+    for _ in 0..DEPTH {
+        let Some(frame) = next else { break };
+        let Some(code) = code(&frame) else { break };
+        action(&frame, &code);
+        next = back(&frame);
+    }
+}
+
+/// Looks all positions up, and describes those that are new. Whether the answer holds for the next time, too.
+fn describe_all(py: Python<'_>, positions: &[Position]) -> (Captured, bool) {
+    let mut known = Vec::with_capacity(positions.len());
+    frames::lookup(positions, &mut known);
+    let mut whole = !DESCRIBING.get();
+    if known.iter().any(Option::is_none) {
+        let mut objects = Vec::with_capacity(positions.len());
+        for_each_frame(py, |frame, code| objects.push((frame.clone(), code.clone())));
+        for (slot, (frame, code)) in known.iter_mut().zip(&objects) {
+            if slot.is_none() {
+                *slot = describe(frame, code, instruction(frame));
+                whole &= slot.is_some();
+            }
+        }
+    }
+    let frames = Frames::from_known(known.into_iter().flatten());
+    let stack = frames.intern();
+    (Captured { positions: positions.into(), frames, stack }, whole)
+}
+
+impl Frames {
     fn from_known(known: impl Iterator<Item = Known>) -> Self {
         let mut stack = Self::default();
         let mut direct = true;

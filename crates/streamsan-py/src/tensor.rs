@@ -1,6 +1,6 @@
 //! Which bytes a tensor covers.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pyo3::intern;
@@ -66,7 +66,7 @@ pub fn access(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32) -> PyResult<O
     Ok(Some(access))
 }
 
-static SHAPES: OnceLock<Mutex<HashMap<Shape, u32>>> = OnceLock::new();
+static SHAPES: OnceLock<Mutex<FxHashMap<Shape, u32>>> = OnceLock::new();
 
 fn intern_shape(shape: Shape) -> u32 {
     if shape.is_contiguous() {
@@ -89,9 +89,9 @@ fn intern_shape(shape: Shape) -> u32 {
 }
 
 /// Blocks handed out whose size no storage has told yet.
-static UNSIZED: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
+static UNSIZED: OnceLock<Mutex<FxHashSet<u64>>> = OnceLock::new();
 
-fn with_unsized<R>(action: impl FnOnce(&mut HashSet<u64>) -> R) -> R {
+fn with_unsized<R>(action: impl FnOnce(&mut FxHashSet<u64>) -> R) -> R {
     action(&mut UNSIZED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner))
 }
 

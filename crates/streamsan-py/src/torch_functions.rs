@@ -1,5 +1,7 @@
 //! Functions of torch that the hot path calls, looked up once.
 
+use std::sync::OnceLock;
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -49,6 +51,11 @@ pub fn running_node(py: Python<'_>) -> PyResult<Option<u64>> {
 
 /// The sequence number that the next node made on this thread will get.
 pub fn next_sequence_number(py: Python<'_>) -> PyResult<u64> {
+    // Asked for each operator: not through Python if torch's own function is there.
+    if let Some(peek) = *PEEK.get_or_init(find_peek) {
+        // SAFETY: the function takes nothing and reads a number of the calling thread.
+        return Ok(unsafe { peek() });
+    }
     functions(py)?.sequence_number.bind(py).call0()?.extract()
 }
 
@@ -71,4 +78,20 @@ pub fn storage_bytes(tensor: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
     let storage = functions.untyped_storage.bind(py).call1((tensor,))?;
     let start = functions.storage_data_ptr.bind(py).call1((&storage,))?.extract()?;
     Ok((start, storage.call_method0(intern!(py, "nbytes"))?.extract()?))
+}
+
+static PEEK: OnceLock<Option<unsafe extern "C" fn() -> u64>> = OnceLock::new();
+
+/// `at::sequence_number::peek`, if torch's library has it.
+fn find_peek() -> Option<unsafe extern "C" fn() -> u64> {
+    // SAFETY: plain C strings. The library is only looked for, not loaded, and never leaves the process. Its function, if there is
+    // one of this name, takes nothing and returns a 64-bit number: both are part of the name's meaning in every torch
+    // that has it, and a missing one is null.
+    unsafe {
+        let library = libc::dlopen(c"libtorch_cpu.so".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if library.is_null() {
+            return None;
+        }
+        std::mem::transmute(libc::dlsym(library, c"_ZN2at15sequence_number4peekEv".as_ptr()))
+    }
 }
