@@ -33,7 +33,7 @@ pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i3
         write(path, &baseline.text())?;
         let count = baseline.len();
         let findings = if count == 1 { "finding" } else { "findings" };
-        output::error(&format!("note: {} now has {count} {findings} that are known", path.display()));
+        output::error(&format!("note: {} now holds {count} known {findings}", path.display()));
         let empty = judged.iter().any(|one| one.report.coverage.operations == 0);
         return Ok(if empty { ExitStatus::NothingCaptured } else { ExitStatus::Clean }.code());
     }

@@ -95,7 +95,7 @@ fn output_files() {
     assert_eq!(workplace.run("check run.sstrace -o report.txt --force").code, 1);
     workplace.refuses(
         "check run.sstrace -o report.pdf",
-        "error: cannot tell the format of report.pdf from its name\nhelp: end the name in .json or .txt",
+        "error: cannot tell the format of report.pdf from its name\nhelp: end the name in .html, .sarif, .json, .jsonl, .xml (JUnit), .perfetto.json or .txt",
     );
     workplace.refuses(
         "check run.sstrace -o no/report.txt",

@@ -67,6 +67,7 @@ fn project_says_what_is_wanted_and_the_command_line_wins() {
         "check run.sstrace",
         "error: pyproject.toml:5: unknown key `igonre` in [tool.streamsan]\nhelp: did you mean `ignore`?",
     );
+    workplace.write("x.py", "");
     workplace.refuses(
         "run --force x.py",
         "error: pyproject.toml:5: unknown key `igonre` in [tool.streamsan]\nhelp: did you mean `ignore`?",
@@ -77,7 +78,7 @@ fn project_says_what_is_wanted_and_the_command_line_wins() {
 fn known_findings_are_hidden_and_only_those() {
     let workplace = workplace(BAD);
     let said = workplace.run("check --write-baseline known.json run.sstrace");
-    assert_eq!((said.code, said.stderr.as_str()), (0, "note: known.json now has 1 finding that are known\n"));
+    assert_eq!((said.code, said.stderr.as_str()), (0, "note: known.json now holds 1 known finding\n"));
     let said = workplace.run("check --baseline known.json run.sstrace");
     assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{}", said.stdout);
     assert!(said.stdout.starts_with("1 finding not shown (--ignore, --select, --baseline)"), "{}", said.stdout);
@@ -160,4 +161,58 @@ fn what_would_remain() {
     assert!(said.stderr.starts_with("error: --assume-sync-before program.sim:99: nothing in the trace was called from there\nhelp: lines of program.sim in the trace: "), "{}", said.stderr);
     let said = workplace.run("check --assume-sync-before train.py run.sstrace");
     assert!(said.stderr.contains("write it as train.py:41"), "{}", said.stderr);
+}
+
+#[test]
+fn report_files_of_a_run() {
+    let workplace = workplace(BAD);
+    // What the "program" leaves behind is the trace.
+    workplace.write("job.py", "cp run.sstrace \"$STREAMSAN_TRACE\"\n");
+    let said = workplace.run("run -o out.sstrace --report r.json --report r.sarif --report r.html job.py");
+    assert_eq!(said.code, 66, "{}", said.stderr);
+    assert!(workplace.read("r.json").contains("\"rule\": \"SS101\""));
+    assert!(workplace.read("r.sarif").contains("\"version\": \"2.1.0\""));
+    assert!(workplace.read("r.html").contains("SS101"));
+    let again = |options: &str| workplace.run(&format!("run --force -o out.sstrace {options} job.py"));
+    assert_eq!(again("--ignore SS101").code, 0);
+    assert_eq!(again("--warn SS101").code, 0);
+    assert_eq!(again("--warn SS101 --error-on-warning").code, 66);
+    assert_eq!(workplace.run("check run.sstrace --write-baseline known.json").code, 0);
+    assert_eq!(again("--baseline known.json").code, 0);
+    workplace.refuses(
+        "run -o x.sstrace --report r.json job.py",
+        "error: r.json exists\nhelp: choose another name, or overwrite it with --force",
+    );
+    workplace.refuses(
+        "run -o x.sstrace --report r.doc job.py",
+        "error: cannot tell the format of r.doc from its name\nhelp: end the name in .html, .sarif, .json, .jsonl, .xml (JUnit), .perfetto.json or .txt",
+    );
+    workplace.refuses(
+        "check run.sstrace -o n.json -o n.json",
+        "error: n.json is named twice\nhelp: name each file once",
+    );
+}
+
+#[test]
+fn every_format_is_written_twice_with_the_same_bytes() {
+    let workplace = workplace(TWO);
+    for format in ["full", "concise", "json", "json-lines", "sarif", "github", "junit", "html", "perfetto"] {
+        let write = || workplace.run(&format!("check --output-format {format} run.sstrace run.sstrace"));
+        let (one, two) = (write(), write());
+        assert_eq!((one.code, one.stdout.is_empty(), one.stderr.as_str()), (1, false, ""), "{format}");
+        assert!(one.stdout == two.stdout, "{format}");
+    }
+}
+
+#[test]
+fn paths_that_are_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let workplace = workplace(BAD);
+    let name = std::ffi::OsStr::from_bytes(b"r\xff\n.sstrace");
+    std::fs::copy(workplace.path("run.sstrace"), workplace.path("").join(name)).unwrap();
+    for format in ["full", "concise", "json", "json-lines", "sarif", "github", "junit", "html", "perfetto"] {
+        let mut command = workplace.command(&format!("check --output-format {format}"));
+        let said = workplace.said(command.arg(name).output().unwrap());
+        assert_eq!((said.code, said.stderr.as_str()), (1, ""), "{format}: {}", said.stdout);
+    }
 }
