@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
 class _Finder(MetaPathFinder):
@@ -63,8 +65,22 @@ def _install() -> None:
     install()
 
 
+def _is_main_interpreter() -> bool:
+    """Whether this is the process's first interpreter. torch cannot be imported in others."""
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            interpreters: Any = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(interpreters.get_current() == interpreters.get_main())
+    return True
+
+
 def watch() -> None:
     """Starts to watch, if the device library is preloaded in this process."""
+    # The end of another interpreter must not be taken for that of the process.
+    if not _is_main_interpreter():
+        return
     from streamsan import _core
 
     if not _core.attach():

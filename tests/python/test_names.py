@@ -63,9 +63,23 @@ def test_parts_of_a_value_are_not(place, source, expression):
     assert place(source, expression) is None
 
 
-def test_without_columns_a_statement_must_be_alone(place):
+def test_without_columns_nothing_else_may_make_a_value(place):
     assert place("x = f()", "f()", columns=False) == "x"
-    assert place("x = f(); y = g()", "g()", columns=False) is None
+    assert place("self.x[0] = torch.cuda.Stream(device=0)", "torch.cuda.Stream(device=0)", columns=False)
+    assert place("x = a + b", "a + b", columns=False) == "x"
+    for source, expression in [
+        ("x = f(); y = g()", "g()"),
+        ("x = f(g())", "f(g())"),
+        ("x = f() + 1", "f() + 1"),
+        ("x = [f() for _ in y]", "[f() for _ in y]"),
+        ("x = [f() for _ in y]", "f()"),
+        ("x = [f(), f()]", "f()"),
+        ("x = {1: f()}", "f()"),
+        ("y.copy_(z); x = f()", "f()"),
+        ("y += 1; x = f()", "f()"),
+        ("with s(): x = f()", "f()"),
+    ]:
+        assert place(source, expression, columns=False) is None, source
 
 
 def test_a_file_that_is_not_there_gives_no_name():

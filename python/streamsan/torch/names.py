@@ -8,16 +8,25 @@ import linecache
 
 _LARGEST_FILE = 20_000
 
+# What may call something that allocates.
+_MAKERS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Await)
+
+
+def _tree(file: str) -> ast.Module | None:
+    lines = linecache.getlines(file)
+    if not lines or len(lines) > _LARGEST_FILE:
+        return None
+    try:
+        return ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+
 
 @functools.lru_cache(maxsize=256)
 def _assignments(file: str) -> dict[tuple[int, int], list[tuple[ast.expr, str]]]:
     """Returns the assigned values of a file with their targets, by the lines on which they lie."""
-    lines = linecache.getlines(file)
-    if not lines or len(lines) > _LARGEST_FILE:
-        return {}
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
+    tree = _tree(file)
+    if tree is None:
         return {}
     found: dict[tuple[int, int], list[tuple[ast.expr, str]]] = {}
     for node in ast.walk(tree):
@@ -28,6 +37,18 @@ def _assignments(file: str) -> dict[tuple[int, int], list[tuple[ast.expr, str]]]
                     place = (part.lineno, part.end_lineno or part.lineno)
                     found.setdefault(place, []).append((part, part_name))
     return found
+
+
+@functools.lru_cache(maxsize=256)
+def _makers(file: str) -> dict[int, int]:
+    """Returns for each line how many expressions, and changes in place, begin there that make a value."""
+    counts: dict[int, int] = {}
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(node, (*_MAKERS, ast.AugAssign)) and not isinstance(
+            getattr(node, "ctx", None), (ast.Store, ast.Del)
+        ):
+            counts[node.lineno] = counts.get(node.lineno, 0) + 1
+    return counts
 
 
 def _pairs(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
@@ -72,12 +93,14 @@ def target_name(target: ast.expr) -> str | None:
 def assigned_name(file: str, line: int, end_line: int, column: int, end_column: int) -> str | None:
     """Returns what the value at this position is assigned to, if the whole of it is.
 
-    Columns are in bytes, from 1, the last one excluded; 0 if they are not known, and then the statement must
-    be alone on its lines.
+    Columns are in bytes, from 1, the last one excluded; 0 if they are not known (Python 3.10); then nothing
+    else on its lines may make a value.
     """
     values = _assignments(file).get((line, end_line), [])
     if column == 0:
-        return values[0][1] if len(values) == 1 else None
+        alone = [name for value, name in values if isinstance(value, _MAKERS)]
+        makers = sum(_makers(file).get(number, 0) for number in range(line, end_line + 1))
+        return alone[0] if len(values) == len(alone) == makers == 1 else None
     for value, name in values:
         if value.col_offset + 1 == column and (value.end_col_offset or 0) + 1 == end_column:
             return name
