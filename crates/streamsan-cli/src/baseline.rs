@@ -13,7 +13,8 @@ use streamsan_report::{Paths, Sources};
 use streamsan_trace::{Log, SiteId};
 
 const VERSION: u32 = 1;
-const ABOUT: &str = "Findings that are known: `streamsan check --baseline` hides them. Written by --write-baseline.";
+const ABOUT: &str =
+    "Findings that are known: `streamsan check --baseline` hides them. Written by --write-baseline.";
 
 /// A file of known findings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -91,8 +92,13 @@ struct Spot {
 
 impl Entry {
     fn of(finding: &Finding, log: &dyn Log, files: &Files) -> Self {
-        let mut sites: Vec<SiteId> =
-            finding.first.iter().chain(&finding.free).chain([&finding.second]).map(|place| place.site).collect();
+        let mut sites: Vec<SiteId> = finding
+            .first
+            .iter()
+            .chain(&finding.free)
+            .chain([&finding.second])
+            .map(|place| place.site)
+            .collect();
         // The free is what SS203 is shown at.
         if finding.rule == Rule::Ss203 && finding.free.is_some() {
             let last = sites.len() - 1;
@@ -109,9 +115,11 @@ impl Entry {
     fn covers(&self, found: &Self) -> bool {
         self.fingerprint == found.fingerprint
             && self.places.len() == found.places.len()
-            && self.places.iter().zip(&found.places).all(|(known, now)| {
-                known.code.is_empty() || now.code.is_empty() || known.code == now.code
-            })
+            && self
+                .places
+                .iter()
+                .zip(&found.places)
+                .all(|(known, now)| known.code.is_empty() || now.code.is_empty() || known.code == now.code)
     }
 
     /// `SS101 data.py:18 -> train.py:41`.
@@ -131,7 +139,9 @@ impl Spot {
             return Self { at: "unknown place".to_owned(), function: String::new(), code: String::new() };
         };
         let path = tables.string(frame.file);
-        let line = |text: String| text.lines().nth(frame.line.checked_sub(1)? as usize).map(str::trim).map(str::to_owned);
+        let line = |text: String| {
+            text.lines().nth(frame.line.checked_sub(1)? as usize).map(str::trim).map(str::to_owned)
+        };
         Self {
             at: format!("{}:{}", Paths::new(log).shorten(path), frame.line),
             function: tables.string(frame.function).to_owned(),
@@ -203,7 +213,9 @@ impl Baseline {
         let mut used = vec![false; self.findings.len()];
         let mut known = vec![false; found.len()];
         for exact in [true, false] {
-            for (index, entry) in found.iter().enumerate().filter(|(index, _)| !known[*index]).collect::<Vec<_>>() {
+            for (index, entry) in
+                found.iter().enumerate().filter(|(index, _)| !known[*index]).collect::<Vec<_>>()
+            {
                 let fits = |(number, candidate): &(usize, &Entry)| {
                     !used[*number] && if exact { *candidate == entry } else { candidate.covers(entry) }
                 };

@@ -41,7 +41,10 @@ fn findings_that_are_left_out_are_counted() {
     for options in ["--ignore SS101", "--select SS4"] {
         for format in ["full", "concise"] {
             let said = workplace.run(&format!("check {options} --output-format {format} bad.sstrace")).stdout;
-            assert!(said.starts_with("1 finding not shown (--ignore, --select, --baseline); nothing else"), "{said}");
+            assert!(
+                said.starts_with("1 finding not shown (--ignore, --select, --baseline); nothing else"),
+                "{said}"
+            );
             assert!(!said.contains("No hazards"), "{said}");
         }
     }

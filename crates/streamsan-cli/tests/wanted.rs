@@ -8,8 +8,7 @@ use support::{BAD, GOOD, WARNING, Workplace};
 const MOVED: &str = "streams default, side\nbuffer x 4MiB\nbuffer y 4MiB\ndefault: write x\nside: read x\n";
 
 /// The hazard of [`BAD`], and another one.
-const TWO: &str =
-    "streams default, side\nbuffer x 4MiB\ndefault: write x\nside: read x\nbuffer y 4MiB\ndefault: write y\nside: read y\n";
+const TWO: &str = "streams default, side\nbuffer x 4MiB\ndefault: write x\nside: read x\nbuffer y 4MiB\ndefault: write y\nside: read y\n";
 
 fn workplace(program: &str) -> Workplace {
     let workplace = Workplace::new();
@@ -81,7 +80,11 @@ fn known_findings_are_hidden_and_only_those() {
     assert_eq!((said.code, said.stderr.as_str()), (0, "note: known.json now holds 1 known finding\n"));
     let said = workplace.run("check --baseline known.json run.sstrace");
     assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{}", said.stdout);
-    assert!(said.stdout.starts_with("1 finding not shown (--ignore, --select, --baseline)"), "{}", said.stdout);
+    assert!(
+        said.stdout.starts_with("1 finding not shown (--ignore, --select, --baseline)"),
+        "{}",
+        said.stdout
+    );
     // The same lines further down.
     workplace.trace("run.sstrace", MOVED);
     assert_eq!(workplace.run("check --baseline known.json run.sstrace").code, 0);
@@ -130,7 +133,11 @@ fn baseline_that_is_none() {
     for (from, to, expected) in [
         (good.as_str(), "", "1: EOF while parsing a value"),
         ("\"version\": 1", "\"version\": 7", "2: version 7 of the format is not known; this build knows 1"),
-        ("\"fingerprint\"", "\"finger\"", "7: unknown field `finger`, expected one of `rule`, `fingerprint`, `places`"),
+        (
+            "\"fingerprint\"",
+            "\"finger\"",
+            "7: unknown field `finger`, expected one of `rule`, `fingerprint`, `places`",
+        ),
         ("\"SS101\"", "\"SS999\"", "6: there is no rule `SS999`"),
         ("\"findings\": [", "\"findings\": ", "5: invalid type: map, expected a sequence"),
     ] {
@@ -154,7 +161,12 @@ fn what_would_remain() {
         ("--assume-sync-before program.sim:3", 1, 2),
     ] {
         let said = workplace.run(&format!("check --output-format concise {arguments} run.sstrace"));
-        assert_eq!((said.code, said.stdout.matches("error[").count()), (code, left), "{arguments} {}", said.stdout);
+        assert_eq!(
+            (said.code, said.stdout.matches("error[").count()),
+            (code, left),
+            "{arguments} {}",
+            said.stdout
+        );
     }
     let said = workplace.run("check --assume-sync-before program.sim:99 run.sstrace");
     assert_eq!(said.code, 2);

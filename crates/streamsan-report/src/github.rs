@@ -33,11 +33,7 @@ fn plain(line: &str) -> String {
     line.replace("##[", "# #[")
 }
 
-fn command(
-    finding: &Finding<'_>,
-    checked: &Checked<'_>,
-    lines: &mut Lines<'_>,
-) -> String {
+fn command(finding: &Finding<'_>, checked: &Checked<'_>, lines: &mut Lines<'_>) -> String {
     let level = if finding.level == "note" { "notice" } else { finding.level };
     let mut text = format!("::{level} ");
     if let Some(frame) = finding.primary().at {

@@ -11,7 +11,9 @@ use crate::{Checked, Options, printable};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use streamsan_check::Actor;
-use streamsan_trace::{Event, EventId, EventKind, Log, OpKind, OpNumber, SiteId, StreamId, ThreadId, WaitTarget};
+use streamsan_trace::{
+    Event, EventId, EventKind, Log, OpKind, OpNumber, SiteId, StreamId, ThreadId, WaitTarget,
+};
 
 /// One trace event. `ts` and `dur` are in microseconds by definition of the format.
 #[derive(Serialize)]
@@ -150,7 +152,8 @@ impl Writer {
 
 /// Whose track an event is on, what it is called there, and its category; `None` if it is not drawn.
 fn slice<'a>(event: &Event, log: &'a dyn Log) -> Option<(Actor, String, &'a str)> {
-    let on = |stream: StreamId, name: &str, category| Some((Actor::Stream(stream), printable(name), category));
+    let on =
+        |stream: StreamId, name: &str, category| Some((Actor::Stream(stream), printable(name), category));
     let text = |label| log.tables().string(label);
     match event.kind {
         EventKind::Op { stream, label, kind, .. } => {

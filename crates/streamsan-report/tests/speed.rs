@@ -7,8 +7,8 @@ use std::time::Instant;
 use streamsan_check::{Config, check, hazards};
 use streamsan_report::{Checked, Format, Options, Sources, render};
 use streamsan_trace::{
-    Access, AccessMode, BlockId, DeviceId, Event, EventKind, Frame, FrameOrigin, MemorySpace, OpKind, OpNumber,
-    ShapeId, SiteId, StreamId, StringId, ThreadId, Trace,
+    Access, AccessMode, BlockId, DeviceId, Event, EventKind, Frame, FrameOrigin, MemorySpace, OpKind,
+    OpNumber, ShapeId, SiteId, StreamId, StringId, ThreadId, Trace,
 };
 
 const FORMATS: [Format; 9] = [
@@ -58,7 +58,11 @@ fn trace(count: usize, pairs: usize) -> Trace {
     for stream in [StreamId(0), StreamId(1)] {
         let legacy_default = stream.0 == 0;
         let device = DeviceId(0);
-        push(&mut trace, 0, EventKind::StreamCreate { stream, device, blocking: false, legacy_default, priority: 0 });
+        push(
+            &mut trace,
+            0,
+            EventKind::StreamCreate { stream, device, blocking: false, legacy_default, priority: 0 },
+        );
     }
     for index in 0..count {
         let block = BlockId(index as u32 + 1);
