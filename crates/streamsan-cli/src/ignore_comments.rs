@@ -33,6 +33,7 @@ pub(crate) struct Scanner {
     /// How many frames of the trace were looked at.
     frames: usize,
     files: HashSet<StringId>,
+    found_files: bool,
     /// In order of the files' first appearance.
     pub(crate) mistakes: Vec<Mistake>,
 }
@@ -43,9 +44,15 @@ impl Scanner {
         self.frames < tables.frames.len()
     }
 
+    /// Whether the last call of [`Scanner::new_ignores`] came upon files that are new.
+    pub(crate) fn found_files(&self) -> bool {
+        self.found_files
+    }
+
     /// The comments of files that appeared since the last call. Tables only grow.
     pub(crate) fn new_ignores(&mut self, tables: &Tables, sources: &dyn Sources) -> Ignores {
         let mut comments = Vec::new();
+        let known = self.files.len();
         for frame in tables.frames.get(self.frames..).unwrap_or_default() {
             if frame.origin != FrameOrigin::User || !self.files.insert(frame.file) {
                 continue;
@@ -57,6 +64,7 @@ impl Scanner {
             }
         }
         self.frames = tables.frames.len();
+        self.found_files = self.files.len() > known;
         Ignores { comments, files: Vec::new() }
     }
 }

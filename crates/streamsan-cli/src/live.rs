@@ -8,10 +8,11 @@ mod memory;
 use crate::TOOL;
 use crate::ignore_comments::Scanner;
 use crate::reports::Files;
+use crate::wanted::Wanted;
 use memory::{Known, View};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use streamsan_check::{Config, Level, LiveCheck, Report};
+use streamsan_check::{Ignores, Level, LiveCheck, Report};
 use streamsan_report::{Checked, Format, NoSources, Options, fix_line, render};
 use streamsan_trace::OpNumber;
 use streamsan_trace::file::{Follower, ReadError};
@@ -37,6 +38,7 @@ pub struct LiveTrace {
     path: PathBuf,
     follower: Follower,
     check: LiveCheck,
+    wanted: Wanted,
     scanner: Scanner,
     known: Known,
     operations: u64,
@@ -49,19 +51,16 @@ impl LiveTrace {
     ///
     /// If something else than a trace is there.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        Self::with_config(path, Config::default())
+        Self::with(path, Wanted::default())
     }
 
-    /// The same, and says what is not wanted.
-    ///
-    /// # Errors
-    ///
-    /// If something else than a trace is there.
-    pub fn with_config(path: &Path, config: Config) -> Result<Self, ReadError> {
+    /// The same, with what is to be reported.
+    pub(crate) fn with(path: &Path, wanted: Wanted) -> Result<Self, ReadError> {
         Ok(Self {
             path: path.to_owned(),
             follower: Follower::open(path)?,
-            check: LiveCheck::new(config),
+            check: LiveCheck::new(wanted.config().clone()),
+            wanted,
             scanner: Scanner::default(),
             known: Known::default(),
             operations: 0,
@@ -74,15 +73,17 @@ impl LiveTrace {
     ///
     /// If the file cannot be read any more.
     pub fn advance(&mut self) -> Result<Vec<NewFinding>, ReadError> {
-        let Self { follower, check, scanner, known, operations, .. } = self;
-        let mut files = Files { directories: Vec::new() };
-        if let Some(header) = follower.header() {
-            files.directories.push(header.directory.clone());
-        }
+        let Self { follower, check, scanner, known, operations, wanted, .. } = self;
+        let header = follower.header().cloned().unwrap_or_default();
+        let files = Files { directories: vec![header.directory.clone()] };
         follower.advance(&mut |tables, event, accesses| {
             if scanner.is_behind(tables) {
-                let ignores = scanner.new_ignores(tables, &files);
-                if !ignores.comments.is_empty() {
+                let mut ignores = scanner.new_ignores(tables, &files);
+                if scanner.found_files() {
+                    ignores.files =
+                        wanted.ignored_files(&View::new(&header, tables, known, &BTreeSet::new()));
+                }
+                if ignores != Ignores::default() {
                     check.add_ignores(&ignores);
                 }
             }
@@ -113,7 +114,7 @@ impl LiveTrace {
         self.check.forget_findings();
     }
 
-    fn in_words(&self, report: Report) -> Vec<NewFinding> {
+    fn in_words(&mut self, mut report: Report) -> Vec<NewFinding> {
         let (Some(header), Some(tables)) = (self.follower.header(), self.follower.tables()) else {
             return Vec::new();
         };
@@ -125,6 +126,7 @@ impl LiveTrace {
             .map(|memory| memory.block)
             .collect();
         let view = View::new(header, tables, &self.known, &blocks);
+        self.wanted.hide_known(&mut report, &view);
         let file = self.path.display().to_string();
         let checked = Checked { file: &file, log: &view, report: &report };
         let options = Options { color: false, tool: TOOL, limit: None };

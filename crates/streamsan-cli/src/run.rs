@@ -22,7 +22,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use streamsan_check::Config;
 use streamsan_report::ColorChoice;
 use target::Target;
 pub(crate) use verdict::is_incomplete;
@@ -54,7 +53,7 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     let end = child::run(command, &target.name(), |program| {
         if arguments.live || arguments.halt_on_error {
             let halt = arguments.halt_on_error;
-            watch = Some(live::Watch::start(Arc::clone(&traces), program.clone(), Config::default(), halt));
+            watch = Some(live::Watch::start(Arc::clone(&traces), program.clone(), wanted.clone(), halt));
         }
     })?;
     let halted = watch.is_some_and(live::Watch::finish);

@@ -12,7 +12,7 @@ use streamsan_report::{Paths, Sources};
 use streamsan_trace::{FrameOrigin, Log};
 
 /// What is to be reported, and what is known already.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     settings: Settings,
     config: Config,
@@ -44,8 +44,11 @@ impl Wanted {
         ] {
             levels.extend(rules.iter().flat_map(|rules| &rules.0).map(|&rule| (rule, level)));
         }
-        let config =
-            Config { ignore: Rule::all().filter(|&rule| left_out(rule)).collect(), levels, ..Config::default() };
+        let config = Config {
+            ignore: Rule::all().filter(|&rule| left_out(rule)).collect(),
+            levels,
+            ..Config::default()
+        };
         let file = arguments.baseline.clone().or_else(|| settings.baseline.clone());
         let baseline = match file.filter(|_| !arguments.no_baseline) {
             Some(path) => {
@@ -82,6 +85,18 @@ impl Wanted {
         Ok(judged)
     }
 
+    /// Rules and levels.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes out of a report what is known.
+    pub(crate) fn hide_known(&mut self, report: &mut streamsan_check::Report, log: &dyn Log) {
+        if let Some((_, baseline)) = &mut self.baseline {
+            baseline.hide(report, log, &Files::new([log]));
+        }
+    }
+
     /// Says which known findings did not occur.
     pub(crate) fn say_idle(&self) {
         let Some((path, baseline)) = &self.baseline else { return };
@@ -98,7 +113,7 @@ impl Wanted {
     }
 
     /// `per-file-ignores` with the files of a trace that the patterns stand for.
-    fn ignored_files(&self, log: &dyn Log) -> Vec<IgnoreFiles> {
+    pub(crate) fn ignored_files(&self, log: &dyn Log) -> Vec<IgnoreFiles> {
         if self.settings.per_file_ignores.is_empty() {
             return Vec::new();
         }
@@ -136,7 +151,8 @@ impl Wanted {
 fn assumed(file: &str, line: u32, log: &dyn Log) -> Result<Assumed, Fault> {
     let tables = log.tables();
     let wanted = file.strip_prefix("./").unwrap_or(file);
-    let is_file = |path: &str| path == wanted || path.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'));
+    let is_file =
+        |path: &str| path == wanted || path.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'));
     let mut lines = std::collections::BTreeSet::new();
     for frame in &tables.frames {
         let path = tables.string(frame.file);
@@ -147,7 +163,8 @@ fn assumed(file: &str, line: u32, log: &dyn Log) -> Result<Assumed, Fault> {
             lines.insert(frame.line);
         }
     }
-    let fault = Fault::new(format!("--assume-sync-before {file}:{line}: nothing in the trace was called from there"));
+    let fault =
+        Fault::new(format!("--assume-sync-before {file}:{line}: nothing in the trace was called from there"));
     let near: Vec<String> = {
         let mut near: Vec<u32> = lines.into_iter().filter(|&other| other > 0).collect();
         near.sort_by_key(|other| other.abs_diff(line));

@@ -50,3 +50,21 @@ fn what_is_no_trace_is_said_once_and_the_program_goes_on() {
     assert_eq!(said.stdout, "done\n");
     assert_eq!(said.stderr.matches("cannot check run.sstrace live: it is not a streamsan trace").count(), 1);
 }
+
+#[test]
+fn what_is_not_wanted_does_not_end_the_program() {
+    let configured = [
+        "[tool.streamsan]\nignore = [\"SS101\"]\n",
+        "[tool.streamsan]\nwarn = [\"SS101\"]\n",
+        "[tool.streamsan.per-file-ignores]\n\"*.sim\" = [\"SS101\"]\n",
+    ];
+    for text in configured {
+        let workplace = Workplace::new();
+        workplace.trace("recorded", BAD);
+        workplace.write("pyproject.toml", text);
+        workplace.write("train.py", "cp recorded new; mv new \"$STREAMSAN_TRACE\"; sleep 0.5; exit 3");
+        let said = workplace.run("run --halt-on-error -o run.sstrace train.py");
+        assert_eq!(said.code, 3, "{text}{}", said.stderr);
+        assert!(!said.stderr.contains("ending the program"), "{text}{}", said.stderr);
+    }
+}

@@ -6,7 +6,7 @@ use streamsan_trace::{
 };
 
 /// Blocks that were freed and whose names are kept.
-const FREED: usize = 1 << 16;
+const FREED: usize = 1 << 14;
 
 /// Events that names come from. As many as there are streams and blocks in use, and some blocks more.
 #[derive(Debug, Default)]

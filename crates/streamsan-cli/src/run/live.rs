@@ -7,6 +7,7 @@ use super::child::Running;
 use super::traces::Traces;
 use crate::live::{LiveTrace, NewFinding};
 use crate::output::say;
+use crate::wanted::Wanted;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use streamsan_check::Config;
 
 /// How often the files are looked at.
 const TURN: Duration = Duration::from_millis(50);
@@ -31,11 +31,11 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Starts to watch. With `halt` the program is ended at the first error.
-    pub(super) fn start(traces: Arc<Traces>, program: Running, config: Config, halt: bool) -> Self {
+    pub(super) fn start(traces: Arc<Traces>, program: Running, wanted: Wanted, halt: bool) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
-            let mut watcher = Watcher { traces, program, config, open: BTreeMap::new(), halted: None };
+            let mut watcher = Watcher { traces, program, wanted, open: BTreeMap::new(), halted: None };
             while !flag.load(Ordering::SeqCst) {
                 watcher.turn(halt);
                 std::thread::sleep(TURN);
@@ -55,7 +55,7 @@ impl Watch {
 struct Watcher {
     traces: Arc<Traces>,
     program: Running,
-    config: Config,
+    wanted: Wanted,
     /// `None`: cannot be followed, and that was said.
     open: BTreeMap<PathBuf, Option<LiveTrace>>,
     /// When the program was asked to end.
@@ -86,8 +86,8 @@ impl Watcher {
 
     fn advance(&mut self, path: PathBuf) -> Vec<NewFinding> {
         let shown = path.display().to_string();
-        let config = &self.config;
-        let open = || match LiveTrace::with_config(&path, config.clone()) {
+        let wanted = &self.wanted;
+        let open = || match LiveTrace::with(&path, wanted.clone()) {
             Ok(trace) => Some(trace),
             Err(error) => {
                 say(&format!("cannot check {shown} live: {error}"));
