@@ -125,6 +125,9 @@ def main() -> None:
     parser.add_argument("--operations", type=int, default=1_000_000, help="of a log in memory")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--csan-operations", type=int, default=100_000, help="0 leaves CSAN out")
+    parser.add_argument(
+        "--trace", type=Path, nargs="*", default=[], help="recorded, such as of benches/training.py"
+    )
     parser.add_argument("--lengths", type=int, nargs="*", default=[10**6, 10**7, 10**8])
     options = parser.parse_args()
     program = build()
@@ -146,6 +149,10 @@ def main() -> None:
             seconds, errors = csan_seconds(output(program, "events", streams, count))
             row += f"| {count / ours / 1e6:.2f} M | {count / seconds:,.0f} ({errors} errors) | {seconds / ours:.0f} "
         print(row + "|", flush=True)
+    for trace in options.trace:
+        operations, *seconds_each = map(float, output(program, "file", trace, options.rounds).split())
+        median = operations / statistics.median(seconds_each) / 1e6
+        print(f"\n{trace.name}: {operations:,.0f} operations, {median:.2f} M a second", flush=True)
     print(
         "\n| streams | operations | peak memory | seconds, making the log included |\n| --- | --- | --- | --- |"
     )

@@ -4,6 +4,7 @@
 //!   processor time of each round.
 //! - `engine_speed memory STREAMS OPERATIONS`: checks a log that is made while it is read; prints the seconds and
 //!   the peak of resident memory in KiB.
+//! - `engine_speed file PATH ROUNDS`: the same for a recorded trace, whatever it finds; first how many operations it has.
 //! - `engine_speed events STREAMS OPERATIONS`: prints the events, one a line, for other engines.
 
 #[path = "../benches/generated/mod.rs"]
@@ -11,20 +12,8 @@ mod generated;
 
 use generated::Generated;
 use std::io::Write;
-use streamsan_check::{Config, check};
-use streamsan_trace::{Access, EventKind, Log, Trace, WaitTarget};
-
-fn in_memory(log: &Generated) -> Trace {
-    let mut trace = Trace { tables: log.tables().clone(), ..Trace::default() };
-    log.read(&mut |event, accesses| {
-        let mut event = *event;
-        if let EventKind::Op { accesses: range, .. } = &mut event.kind {
-            *range = trace.push_accesses(accesses);
-        }
-        trace.events.push(event);
-    });
-    trace
-}
+use streamsan_check::{Config, Report, check};
+use streamsan_trace::{Access, EventKind, Log, WaitTarget};
 
 /// Seconds that this thread has run: others may use the machine too.
 fn processor_seconds() -> f64 {
@@ -33,11 +22,16 @@ fn processor_seconds() -> f64 {
     nanoseconds.expect("the first number is the time on a processor") as f64 / 1e9
 }
 
-/// Seconds of one check, which must find nothing.
-fn timed(log: &dyn Log, operations: u64) -> f64 {
+/// The report of one check, and its seconds.
+fn measured(log: &dyn Log) -> (Report, f64) {
     let start = processor_seconds();
     let report = check(log, &Config::default());
-    let seconds = processor_seconds() - start;
+    (report, processor_seconds() - start)
+}
+
+/// Seconds of one check, which must find nothing.
+fn timed(log: &dyn Log, operations: u64) -> f64 {
+    let (report, seconds) = measured(log);
     assert!(report.findings.is_empty(), "everything is ordered, but: {:?}", report.findings);
     assert!(report.coverage.operations >= operations);
     seconds
@@ -91,17 +85,26 @@ fn main() {
         let text = arguments.get(index).map_or("", String::as_str);
         text.parse().unwrap_or_else(|_| panic!("argument {} is `{text}`: give a number", index + 1))
     };
+    if arguments.first().is_some_and(|command| command == "file") {
+        let path = arguments.get(1).map_or("", String::as_str);
+        let trace = streamsan_trace::file::read(path.as_ref()).expect("a trace that can be read");
+        println!("{}", measured(&trace).0.coverage.operations);
+        for _ in 0..number(2) {
+            println!("{}", measured(&trace).1);
+        }
+        return;
+    }
     let (streams, operations) = (number(1) as usize, number(2));
     let log = Generated::new(streams, operations, 1);
     match arguments[0].as_str() {
         "speed" => {
-            let trace = in_memory(&log);
+            let trace = log.in_memory();
             for _ in 0..number(3) {
                 println!("{}", timed(&trace, operations));
             }
         }
         "memory" => println!("{} {}", timed(&log, operations), peak_memory()),
         "events" => print_events(&log).expect("the reader takes all lines"),
-        other => panic!("`{other}` is no command: speed, memory or events"),
+        other => panic!("`{other}` is no command: speed, memory, file or events"),
     }
 }

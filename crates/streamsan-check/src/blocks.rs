@@ -39,7 +39,7 @@ pub(crate) struct Block {
 impl Block {
     /// Bytes that torch's caching allocator sets aside for a request: multiples of 512.
     pub(crate) fn rounded(&self) -> u64 {
-        self.size.max(1).div_ceil(512).saturating_mul(512)
+        rounded(self.size)
     }
 
     /// Requests up to 1 MiB come from another pool than larger ones.
@@ -57,6 +57,18 @@ impl Block {
         self.guards.iter().any(|guard| guard.is_after(epoch))
     }
 
+    fn facts(&self) -> Facts {
+        Facts {
+            id: self.id,
+            space: self.space,
+            address: self.address,
+            size: self.size,
+            owner: self.owner,
+            alloc_site: self.alloc_site,
+            freed: self.freed(),
+        }
+    }
+
     /// Where it was freed, if it was.
     pub(crate) fn freed(&self) -> Option<(OpNumber, Origin)> {
         (self.freed_at != OpNumber(0)).then_some((self.freed_at, self.freed_origin))
@@ -69,10 +81,37 @@ impl Block {
 
     /// The device of the block, if it is device memory.
     pub(crate) fn device(&self) -> Option<DeviceId> {
-        match self.space {
-            MemorySpace::Cached(device) | MemorySpace::Device(device) => Some(device),
-            MemorySpace::Pinned | MemorySpace::Pageable => None,
-        }
+        device_of(self.space)
+    }
+}
+
+fn device_of(space: MemorySpace) -> Option<DeviceId> {
+    match space {
+        MemorySpace::Cached(device) | MemorySpace::Device(device) => Some(device),
+        MemorySpace::Pinned | MemorySpace::Pageable => None,
+    }
+}
+
+fn rounded(size: u64) -> u64 {
+    size.max(1).div_ceil(512).saturating_mul(512)
+}
+
+/// What a report says of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    id: BlockId,
+    pub(crate) space: MemorySpace,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) owner: StreamId,
+    pub(crate) alloc_site: SiteId,
+    pub(crate) freed: Option<(OpNumber, Origin)>,
+}
+
+impl Facts {
+    /// As [`Block::rounded`].
+    pub(crate) fn rounded(&self) -> u64 {
+        rounded(self.size)
     }
 }
 
@@ -102,7 +141,7 @@ pub(crate) struct Blocks {
     freed_limit: usize,
     sweeps: u32,
     /// Blocks that nothing refers to, at the remainder of their id.
-    ended: Vec<Option<Block>>,
+    ended: Vec<Option<Facts>>,
 }
 
 const FREED_LIMIT: usize = 1024;
@@ -155,10 +194,16 @@ impl Blocks {
         &mut self.table[slot.index()]
     }
 
-    pub(crate) fn get(&self, id: BlockId) -> Option<&Block> {
-        match self.slot(id) {
-            Some(slot) => Some(self.at(slot)),
-            None => self.ended.get(id.index() % ENDED)?.as_ref().filter(|block| block.id == id),
+    /// The block, if it has a slot.
+    pub(crate) fn find(&self, id: BlockId) -> Option<&Block> {
+        Some(self.at(self.slot(id)?))
+    }
+
+    /// What is known of a block, also of one that ended not long ago.
+    pub(crate) fn get(&self, id: BlockId) -> Option<Facts> {
+        match self.find(id) {
+            Some(block) => Some(block.facts()),
+            None => (*self.ended.get(id.index() % ENDED)?).filter(|facts| facts.id == id),
         }
     }
 
@@ -169,7 +214,7 @@ impl Blocks {
 
     /// The device of a block, if it is device memory.
     pub(crate) fn device(&self, id: BlockId) -> Option<DeviceId> {
-        self.get(id)?.device()
+        device_of(self.get(id)?.space)
     }
 
     /// Whether an access to the old generation is ordered before any access to a newer one by the way the
@@ -178,7 +223,7 @@ impl Blocks {
     /// torch's caching allocator waits for guards. `cudaFree` waits before the memory can come back, and
     /// torch's pinned allocator hands memory out again only after the copies that torch issued on it.
     pub(crate) fn handed_on_after(&self, old: BlockId, epoch: Epoch) -> bool {
-        self.get(old).is_none_or(|block| match block.space {
+        self.find(old).is_none_or(|block| match block.space {
             MemorySpace::Cached(_) => block.guarded(epoch),
             MemorySpace::Device(_) | MemorySpace::Pinned | MemorySpace::Pageable => true,
         })
@@ -195,11 +240,11 @@ impl Blocks {
         let Some(slot) = self.slots.remove(&id) else { return };
         let block = &mut self.table[slot.index()];
         block.handed_out.take().into_iter().chain(block.guards.drain(..)).for_each(take_back);
-        let place = id.index() % ENDED;
+        let (facts, place) = (block.facts(), id.index() % ENDED);
         if self.ended.len() <= place {
-            self.ended.resize_with(place + 1, || None);
+            self.ended.resize((place + 1).next_power_of_two(), None);
         }
-        self.ended[place] = Some(Block { guards: Vec::new(), handed_out: None, ..*block });
+        self.ended[place] = Some(facts);
         self.free_slots.push(slot);
     }
 

@@ -6,25 +6,28 @@
 //! It reports every unordered conflicting pair of which both halves are still kept (see `shadow`), among
 //! them always one whose later half is the earliest possible.
 
-use crate::blocks::{Block, Blocks, Slot};
-use crate::clock::{ChainId, Epoch, Snapshot};
+mod lifetimes;
+mod touches;
+
+use crate::blocks::Blocks;
+use crate::clock::ChainId;
 use crate::edges::{Edges, Imagined};
 use crate::finding::{Actor, FixAction};
-use crate::hazard::{Hazard, Origin, order_rule};
+use crate::hazard::{Hazard, Origin};
 use crate::ignores::IgnoreState;
 use crate::order::{HappensBefore, WaitOutcome};
 use crate::report::Coverage;
 use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::rules::lifetime::FreedInUse;
-use crate::shadow::{Extent, Shadow, Touch};
+use crate::shadow::Shadow;
 use crate::{Config, Region};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
 use std::mem::Discriminant;
 use streamsan_trace::{
-    Access, AccessMode, BlockId, Event, EventId, EventKind, GapReason, HostWaitHow, MemorySpace, Observer,
-    OpNumber, SiteId, StreamId, StringId, Tables, ThreadId, WaitTarget,
+    Access, BlockId, Event, EventId, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpNumber,
+    SiteId, StreamId, StringId, Tables, ThreadId, WaitTarget,
 };
 
 /// Receives what the engine finds.
@@ -70,6 +73,8 @@ pub(crate) struct Engine {
     pub(crate) last_wait_of: FxHashMap<StreamId, (WaitCall, StreamId)>,
     /// Threads that have used a stream other than a default stream.
     pub(crate) used_side_streams: FxHashSet<ThreadId>,
+    /// The last one that did.
+    last_side_thread: Option<ThreadId>,
     /// Last wait of a stream that made no edge.
     pub(crate) last_idle_wait: FxHashMap<StreamId, (WaitCall, EventId)>,
     visits: HashMap<ThreadId, Visit>,
@@ -94,6 +99,7 @@ impl Engine {
             last_wait: FxHashMap::default(),
             last_wait_of: FxHashMap::default(),
             used_side_streams: FxHashSet::default(),
+            last_side_thread: None,
             last_idle_wait: FxHashMap::default(),
             visits: HashMap::new(),
             escaped: FxHashMap::default(),
@@ -167,7 +173,8 @@ impl Engine {
             }
             EventKind::Op { stream, .. } => {
                 self.coverage.operations += 1;
-                if !self.order.is_legacy_default(stream) {
+                if self.last_side_thread != Some(event.thread) && !self.order.is_legacy_default(stream) {
+                    self.last_side_thread = Some(event.thread);
                     self.used_side_streams.insert(event.thread);
                 }
                 let epoch = self.order.operation(stream, number);
@@ -300,284 +307,6 @@ impl Engine {
         }
     }
 
-    fn allocate(
-        &mut self,
-        event: &Event,
-        id: BlockId,
-        owner: StreamId,
-        space: MemorySpace,
-        address: u64,
-        size: u64,
-    ) {
-        let cached = matches!(space, MemorySpace::Cached(_));
-        self.coverage.blocks += u64::from(cached);
-        let handed_out = cached.then(|| self.order.knowledge(owner, event.number));
-        if let Some(known) = &handed_out {
-            self.freed_in_use.forget(&self.blocks, owner, |used| known.is_after(used.epoch()));
-        }
-        let block = Block {
-            id,
-            space,
-            address,
-            size,
-            owner,
-            allocated: event.number,
-            alloc_site: event.site,
-            handed_out,
-            guards: Vec::new(),
-            freed_at: OpNumber(0),
-            freed_origin: Origin::default(),
-            touched: false,
-            endangered: false,
-        };
-        if let Some(slot) = self.blocks.insert(block) {
-            self.shadow.begin(slot, address);
-        }
-        if cached {
-            self.freed_in_use.handed_out(&self.blocks, owner, id);
-            self.freed_in_use.reused(&self.blocks, id);
-        }
-    }
-
-    /// A guard orders whoever gets the bytes next after all that it is after: also after uses by owners before
-    /// this block's.
-    fn guard(&mut self, id: BlockId, guard: Snapshot) {
-        // A block whose own accesses do not matter may be released by now.
-        let Some(block) = self.blocks.get(id) else { return };
-        let slot = self.blocks.slot(id);
-        if let MemorySpace::Cached(device) = block.space {
-            let end = block.address.saturating_add(block.rounded());
-            let known = |used: &Touch| guard.is_after(used.epoch());
-            self.shadow.forget_retired(device, block.address, end, known);
-            if let Some(slot) = slot {
-                self.shadow.forget_known(slot, known);
-            }
-        }
-        match slot {
-            Some(slot) => self.blocks.at_mut(slot).guards.push(guard),
-            None => self.order.take_back(guard),
-        }
-    }
-
-    fn free(&mut self, event: &Event, id: BlockId) {
-        let origin = self.origin(event);
-        let Some(slot) = self.blocks.slot(id) else { return };
-        let block = self.blocks.at_mut(slot);
-        let again = block.freed().is_some();
-        (block.freed_at, block.freed_origin) = (event.number, origin);
-        let (space, start, owner, touched) = (block.space, block.address, block.owner, block.touched);
-        let needed = match space {
-            MemorySpace::Cached(device) => {
-                let mut uses =
-                    self.shadow.of_block(slot, id, |used| !self.order.before_all_of(used.epoch(), owner));
-                if !uses.is_empty() {
-                    let known = self.order.knowledge(owner, event.number);
-                    uses.retain(|used| !known.is_after(used.epoch()));
-                    self.order.take_back(known);
-                    self.blocks.at_mut(slot).endangered = !uses.is_empty();
-                    self.freed_in_use.note(owner, id, uses);
-                }
-                let kept =
-                    self.shadow.retire(slot, id, (device, start), |used| self.order.passed(used.epoch()));
-                // The guards of a block that was not touched are for those who had its bytes before.
-                kept || !touched || self.blocks.at(slot).endangered
-            }
-            // The call waits before the memory can come back (`cudaFree`).
-            MemorySpace::Device(device) => {
-                let end = block.end();
-                self.shadow.forget_block(slot);
-                self.shadow.forget_retired(device, start, end, |_| true);
-                false
-            }
-            MemorySpace::Pinned | MemorySpace::Pageable => {
-                for used in self.shadow.of_block(slot, id, |used| !self.order.passed(used.epoch())) {
-                    let touch = Touch {
-                        number: event.number,
-                        chain: ChainId::HOST,
-                        mode: AccessMode::Write,
-                        origin,
-                        ..used
-                    };
-                    let hazard = self.hazard(Rule::Ss303, &used, &touch);
-                    self.found.push(hazard);
-                }
-                self.shadow.forget_block(slot);
-                false
-            }
-        };
-        if again {
-            return;
-        }
-        if !needed {
-            self.blocks.release(id, |snapshot| self.order.take_back(snapshot));
-        } else if self.blocks.keep_freed() {
-            self.tidy();
-        }
-    }
-
-    /// Lets go of what no later event can be unordered with.
-    fn tidy(&mut self) {
-        let (order, blocks) = (&self.order, &self.blocks);
-        let mut used = self.shadow.tidy(|touch| order.passed(touch.epoch()), |slot| blocks.at(slot).id);
-        self.freed_in_use.tidy(|touch| order.passed(touch.epoch()));
-        used.extend(self.freed_in_use.blocks());
-        self.blocks.sweep(&used, |snapshot| self.order.take_back(snapshot));
-    }
-
-    fn touch_all(
-        &mut self,
-        epoch: Epoch,
-        actor: Actor,
-        origin: Origin,
-        accesses: &[Access],
-        tables: &Tables,
-        sink: &mut impl Sink,
-    ) {
-        for access in accesses {
-            if actor != Actor::Host
-                && let Some(&label) = self.escaped.get(&access.block)
-            {
-                sink.gap(GapReason::Escaped, label, epoch.number);
-            }
-            self.touch(epoch, actor, origin, access, tables);
-            if std::mem::take(&mut self.undecided) {
-                sink.gap(GapReason::Undecided, StringId(0), epoch.number);
-            }
-        }
-        self.give(tables, sink);
-    }
-
-    fn give(&mut self, tables: &Tables, sink: &mut impl Sink) {
-        if self.found.is_empty() {
-            return;
-        }
-        let mut found = std::mem::take(&mut self.found);
-        for hazard in &found {
-            if self.is_in_region(hazard.second) && !self.ignores.hides(hazard, tables) {
-                sink.hazard(hazard, self, tables);
-            }
-        }
-        found.clear();
-        self.found = found;
-    }
-
-    fn touch(&mut self, epoch: Epoch, actor: Actor, origin: Origin, access: &Access, tables: &Tables) {
-        let Some(slot) = self.blocks.slot(access.block) else {
-            self.touch_ended(epoch, origin, access);
-            return;
-        };
-        let block = self.blocks.at_mut(slot);
-        let first_touch = !std::mem::replace(&mut block.touched, true);
-        let memory = block.device().map(|device| Extent { device, start: block.address, end: block.end() });
-        let touch = touch_of(block, epoch, origin, access);
-        if let (Some(freed), Some(_)) = (block.freed(), memory) {
-            self.use_after_free(freed, &touch);
-            return;
-        }
-        let (order, blocks, undecided) = (&self.order, &self.blocks, &mut self.undecided);
-        let now = order.chain(epoch.chain);
-        let ordered = |earlier: &Touch| {
-            earlier.chain == epoch.chain
-                || now.is_after(earlier.epoch())
-                || (earlier.block != touch.block && blocks.handed_on_after(earlier.block, earlier.epoch()))
-        };
-        let mut conflicts: Vec<(Rule, Touch)> = Vec::new();
-        let only = self.shadow.touch(slot, memory, &touch, tables, ordered, |conflict| {
-            if !conflict.decided {
-                *undecided = true;
-                return;
-            }
-            let earlier = conflict.earlier;
-            let rule = if earlier.block == touch.block {
-                let first_actor = order.stream(earlier.chain).map_or(Actor::Host, Actor::Stream);
-                order_rule((first_actor, earlier.mode), (actor, touch.mode))
-            } else if blocks.at(slot).handed_out_after(earlier.epoch()) {
-                Rule::Ss201
-            } else {
-                Rule::Ss202
-            };
-            conflicts.push((rule, earlier));
-        });
-        if first_touch && memory.is_some() {
-            let lucky = self
-                .freed_in_use
-                .first_access(blocks, touch.block, |used| order.ordered(used.epoch(), epoch.chain));
-            conflicts.extend(lucky.into_iter().map(|(_, used)| (Rule::Ss203, used)));
-        }
-        if !conflicts.is_empty() {
-            self.conflicts(&conflicts, &touch);
-        }
-        if only && memory.is_some() {
-            self.leave_earlier_owners(slot);
-        }
-    }
-
-    #[cold]
-    fn conflicts(&mut self, conflicts: &[(Rule, Touch)], touch: &Touch) {
-        for (rule, earlier) in conflicts {
-            let hazard = self.hazard(*rule, earlier, touch);
-            self.push(hazard);
-        }
-    }
-
-    /// All accesses of earlier owners of a block's bytes were replaced.
-    fn leave_earlier_owners(&mut self, slot: Slot) {
-        if let Some(known) = self.blocks.at_mut(slot).handed_out.take() {
-            self.order.take_back(known);
-        }
-        if let Some(earlier) = self.shadow.take_from(slot)
-            && self.blocks.get(earlier).is_some_and(|block| !block.endangered)
-        {
-            self.blocks.release_kept(earlier, |snapshot| self.order.take_back(snapshot));
-        }
-    }
-
-    /// An access to a block that nothing refers to any more, if it is remembered.
-    fn touch_ended(&mut self, epoch: Epoch, origin: Origin, access: &Access) {
-        if let Some(block) = self.blocks.get(access.block)
-            && let (Some(freed), Some(_)) = (block.freed(), block.device())
-        {
-            let touch = touch_of(block, epoch, origin, access);
-            self.use_after_free(freed, &touch);
-        }
-    }
-
-    fn use_after_free(&mut self, freed: (OpNumber, Origin), touch: &Touch) {
-        let free = Touch { number: freed.0, origin: freed.1, ..*touch };
-        let hazard = self.hazard(Rule::Ss204, &free, touch);
-        self.push(hazard);
-    }
-
-    /// One hazard per rule and pair of operations.
-    fn push(&mut self, hazard: Hazard) {
-        if !self.found.iter().any(|known| known.first == hazard.first && known.rule == hazard.rule) {
-            self.found.push(hazard);
-        }
-    }
-
-    fn hazard(&self, rule: Rule, first: &Touch, second: &Touch) -> Hazard {
-        let old = (first.block != second.block || rule == Rule::Ss204).then_some(first.block);
-        let start = self.blocks.get(second.block).map_or(0, |block| block.address);
-        Hazard {
-            rule,
-            first: first.number,
-            second: second.number,
-            first_origin: first.origin,
-            second_origin: second.origin,
-            first_actor: self.actor_of(first.chain),
-            second_actor: self.actor_of(second.chain),
-            first_mode: first.mode,
-            second_mode: second.mode,
-            block: second.block,
-            old_block: old,
-            offset: second.start.saturating_sub(start),
-            overlap: first.end.min(second.end).saturating_sub(first.start.max(second.start)),
-            ordered_up_to: self.order.ordered_up_to(first.chain, second.chain),
-            first_chain: first.chain,
-            freed: old.and_then(|block| self.blocks.get(block)?.freed()),
-        }
-    }
-
     /// Coverage with the counts that follow from the order.
     pub(crate) fn coverage(&self) -> Coverage {
         let before = self.before.unwrap_or_default();
@@ -595,19 +324,6 @@ impl Engine {
     /// Who a chain is.
     pub(crate) fn actor_of(&self, chain: ChainId) -> Actor {
         self.order.stream(chain).map_or(Actor::Host, Actor::Stream)
-    }
-}
-
-fn touch_of(block: &Block, epoch: Epoch, origin: Origin, access: &Access) -> Touch {
-    Touch {
-        number: epoch.number,
-        chain: epoch.chain,
-        block: access.block,
-        mode: access.mode,
-        start: block.address.saturating_add(access.offset),
-        end: block.address.saturating_add(access.end()),
-        shape: access.shape,
-        origin,
     }
 }
 

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use streamsan_trace::{
     Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, Header, HostWaitHow, Log,
     MemorySpace, Observer, OpKind, OpNumber, Shape, ShapeId, SiteId, StreamId, StringId, Tables, ThreadId,
-    WaitTarget,
+    Trace, WaitTarget,
 };
 
 const DEVICE: DeviceId = DeviceId(0);
@@ -42,6 +42,20 @@ impl Generated {
             tables.intern_shape(shape);
         }
         Self { streams, operations, seed, header: Header::default(), tables }
+    }
+
+    /// The same log as a trace.
+    #[allow(dead_code, reason = "not all that share this file need it")]
+    pub fn in_memory(&self) -> Trace {
+        let mut trace = Trace { tables: self.tables.clone(), ..Trace::default() };
+        self.read(&mut |event, accesses| {
+            let mut event = *event;
+            if let EventKind::Op { accesses: range, .. } = &mut event.kind {
+                *range = trace.push_accesses(accesses);
+            }
+            trace.events.push(event);
+        });
+        trace
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct FreedInUse {
 }
 
 fn is_untouched(blocks: &Blocks, block: BlockId) -> bool {
-    blocks.get(block).is_some_and(|block| !block.touched && block.freed().is_none())
+    blocks.find(block).is_some_and(|block| !block.touched && block.freed().is_none())
 }
 
 impl FreedInUse {
@@ -62,10 +62,10 @@ impl FreedInUse {
         if !self.any {
             return;
         }
-        let Some(new) = blocks.get(new) else { return };
+        let Some(new) = blocks.find(new) else { return };
         if let Some(owned) = self.by_owner.get_mut(&new.owner) {
             owned.endangered.retain(|freed| {
-                blocks.get(freed.block).is_some_and(|old| {
+                blocks.find(freed.block).is_some_and(|old| {
                     old.address.saturating_add(old.rounded()) <= new.address
                         || new.address.saturating_add(new.rounded()) <= old.address
                 })
@@ -103,10 +103,10 @@ impl FreedInUse {
         if !self.any {
             return found;
         }
-        let Some(block) = blocks.get(new) else { return found };
+        let Some(block) = blocks.find(new) else { return found };
         let Some(owned) = self.by_owner.get_mut(&block.owner) else { return found };
         for freed in &mut owned.endangered {
-            let Some(old) = blocks.get(freed.block) else { continue };
+            let Some(old) = blocks.find(freed.block) else { continue };
             let made_after = old.freed().is_some_and(|(number, _)| number < block.allocated);
             let fits =
                 block.size > 0 && old.is_small() == block.is_small() && block.rounded() <= old.rounded();
@@ -135,7 +135,7 @@ impl FreedInUse {
         if let Some(Owned { endangered, untouched, .. }) = self.by_owner.get_mut(&owner) {
             let early = |used: &Touch, block: BlockId| {
                 is_untouched(blocks, block)
-                    && blocks.get(block).is_some_and(|block| !block.handed_out_after(used.epoch()))
+                    && blocks.find(block).is_some_and(|block| !block.handed_out_after(used.epoch()))
             };
             let matters = |used: &Touch| untouched.iter().any(|&block| early(used, block));
             for freed in endangered.iter_mut() {
