@@ -9,7 +9,8 @@ use crate::names::Names;
 use crate::places::locate;
 use crate::{Checked, Options, printable};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use streamsan_check::Actor;
 use streamsan_trace::{
     Event, EventId, EventKind, Log, OpKind, OpNumber, SiteId, StreamId, ThreadId, WaitTarget,
@@ -34,32 +35,43 @@ struct Entry<'a> {
     /// The arrow ends at the slice that it meets, not at the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     bp: Option<&'a str>,
-    args: BTreeMap<&'a str, Value>,
+    args: Args<'a>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Value {
-    Text(String),
-    Number(u64),
+/// What a viewer shows of a slice, or what a track is called.
+#[derive(Default, Serialize)]
+struct Args<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sort_index: Option<u64>,
+    /// The number of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<&'a str>,
 }
 
 pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
-    let mut writer = Writer { text: "{\"traceEvents\":[\n".to_owned(), first: true, arrows: 0 };
+    let mut writer =
+        Writer { text: b"{\"traceEvents\":[\n".to_vec(), first: true, arrows: 0, places: HashMap::new() };
     for (index, one) in checked.iter().enumerate() {
         writer.trace(index + 1, one);
     }
     let about = "issue order: one microsecond for each call of the host; durations are not known";
     let other = serde_json::json!({ "tool": options.tool, "time": about });
-    writer.text.push_str(&format!("\n],\"displayTimeUnit\":\"ns\",\"otherData\":{other}}}\n"));
-    writer.text
+    let mut text = String::from_utf8(writer.text).expect("JSON is UTF-8");
+    let _ = write!(text, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{other}}}\n");
+    text
 }
 
 struct Writer {
-    text: String,
+    text: Vec<u8>,
     first: bool,
     /// How many arrows there are.
     arrows: u64,
+    /// The line of each site.
+    places: HashMap<SiteId, Option<String>>,
 }
 
 /// Host threads have even tracks, streams odd ones.
@@ -73,21 +85,21 @@ fn track_of(actor: Actor, thread: ThreadId) -> u64 {
 impl Writer {
     fn write(&mut self, entry: &Entry<'_>) {
         if !std::mem::take(&mut self.first) {
-            self.text.push_str(",\n");
+            self.text.extend_from_slice(b",\n");
         }
-        self.text.push_str(&serde_json::to_string(entry).expect("strings and numbers can always be written"));
+        serde_json::to_writer(&mut self.text, entry).expect("a vector takes all that is written");
     }
 
-    fn meta(&mut self, pid: usize, tid: u64, name: &str, key: &str, value: Value) {
-        let args = BTreeMap::from([(key, value)]);
+    fn meta(&mut self, pid: usize, tid: u64, name: &str, args: Args<'_>) {
         let (ts, dur, cat, id, bp) = (None, None, None, None, None);
         self.write(&Entry { ph: "M", pid, tid, ts, dur, name, cat, id, bp, args });
     }
 
     fn trace(&mut self, pid: usize, checked: &Checked<'_>) {
+        self.places.clear();
         let log = checked.log;
         let names = Names::new(log, checked.report);
-        self.meta(pid, 0, "process_name", "name", Value::Text(printable(checked.file)));
+        self.meta(pid, 0, "process_name", Args { name: Some(&printable(checked.file)), ..Args::default() });
         let mut tracks: BTreeMap<u64, String> = BTreeMap::new();
         // The last record of each event, for the arrows of the order that is.
         let mut records: BTreeMap<EventId, (u64, OpNumber)> = BTreeMap::new();
@@ -114,18 +126,20 @@ impl Writer {
         });
         self.hazards(pid, checked);
         for (track, name) in tracks {
-            self.meta(pid, track, "thread_name", "name", Value::Text(printable(&name)));
+            self.meta(pid, track, "thread_name", Args { name: Some(&printable(&name)), ..Args::default() });
             // Streams first, then the host.
             let sort = if track % 2 == 1 { track } else { 1_000_000 + track };
-            self.meta(pid, track, "thread_sort_index", "sort_index", Value::Number(sort));
+            self.meta(pid, track, "thread_sort_index", Args { sort_index: Some(sort), ..Args::default() });
         }
     }
 
     fn slice(&mut self, pid: usize, tid: u64, event: &Event, name: &str, category: &str, log: &dyn Log) {
-        let mut args = BTreeMap::from([("call", Value::Number(event.number.0))]);
-        if let Some(place) = locate(log, event.site).filter(|_| event.site != SiteId(0)) {
-            args.insert("at", Value::Text(printable(&place.line())));
-        }
+        let at = self.places.entry(event.site).or_insert_with(|| {
+            let place = locate(log, event.site).filter(|_| event.site != SiteId(0));
+            place.map(|place| printable(&place.line()))
+        });
+        let at = at.clone();
+        let args = Args { call: Some(event.number.0), at: at.as_deref(), ..Args::default() };
         let (ts, dur, cat) = (Some(event.number.0), Some(1), Some(category));
         self.write(&Entry { ph: "X", pid, tid, ts, dur, name, cat, id: None, bp: None, args });
     }
@@ -135,7 +149,7 @@ impl Writer {
         self.arrows += 1;
         for (ph, (tid, number), bp) in [("s", from, None), ("f", to, Some("e"))] {
             let (ts, cat, id) = (Some(number.0), Some(category), Some(self.arrows));
-            self.write(&Entry { ph, pid, tid, ts, dur: None, name, cat, id, bp, args: BTreeMap::new() });
+            self.write(&Entry { ph, pid, tid, ts, dur: None, name, cat, id, bp, args: Args::default() });
         }
     }
 

@@ -27,7 +27,7 @@ const ROOT: &str = "%SRCROOT%";
 const PATH: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &Options<'_>) -> String {
-    let mut writer = Writer { lines: Lines::new(sources) };
+    let mut writer = Writer { lines: Lines::new(sources), indents: HashMap::new() };
     let (name, version) = options.tool.split_once(' ').unwrap_or((options.tool, "0"));
     let mut results = Vec::new();
     // Ranks of one job share findings; within a trace each has a fingerprint of its own.
@@ -98,6 +98,8 @@ fn message(text: &str) -> Message {
 }
 
 struct Writer<'a> {
+    /// Where statements start, by file.
+    indents: HashMap<String, Vec<Option<usize>>>,
     lines: Lines<'a>,
 }
 
@@ -213,7 +215,12 @@ impl Writer<'_> {
         // The fix of another finding removes this one too: one edit is enough.
         let fix = finding.fix.as_ref().filter(|_| finding.removed_by.is_none())?;
         let (code, path, line) = (fix.insert.as_ref()?, fix.path?, fix.line?);
-        let indent = insertion::indentation(self.lines.text(path)?, line as usize)?;
+        if !self.indents.contains_key(path) {
+            let indents = self.lines.text(path).map(insertion::indentations).unwrap_or_default();
+            self.indents.insert(path.to_owned(), indents);
+        }
+        let width = *self.indents.get(path)?.get((line as usize).checked_sub(1)?)?;
+        let indent = self.lines.line(path, line)?.get(..width?)?;
         let mut inserted = String::new();
         for code in code.lines() {
             let _ = writeln!(inserted, "{indent}{code}");

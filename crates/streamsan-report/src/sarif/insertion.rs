@@ -1,28 +1,26 @@
 //! Where a line of code can be pasted into a Python file: before a statement that starts a line.
 
-/// The indentation of the line if a statement starts there and another may go before it.
+/// For each line, how many bytes it is indented, if a statement starts there and another may go before it.
 ///
 /// `None` within brackets, strings and continued lines, before `else` and its like, after a decorator, and
 /// where the line is empty: the fix is then said in words only.
-pub(crate) fn indentation(text: &str, line: usize) -> Option<&str> {
+pub(crate) fn indentations(text: &str) -> Vec<Option<usize>> {
     let mut scanner = Scanner::default();
     let mut previous = "";
-    for (index, content) in text.lines().enumerate() {
-        if index + 1 == line {
-            let indent = &content[..content.len() - content.trim_start().len()];
+    text.lines()
+        .map(|content| {
             let statement = content.trim_start();
-            let word: &str = statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
+            let word = statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or("");
             let begins = statement.starts_with(|c: char| c.is_alphabetic() || c == '_');
             let continues = ["elif", "else", "except", "finally", "case"].contains(&word);
             let free = scanner.at_statement() && begins && !continues && !previous.starts_with('@');
-            return free.then_some(indent);
-        }
-        scanner.line(content);
-        if !content.trim().is_empty() {
-            previous = content.trim_start();
-        }
-    }
-    None
+            scanner.line(content);
+            if !statement.is_empty() {
+                previous = statement;
+            }
+            free.then_some(content.len() - statement.len())
+        })
+        .collect()
 }
 
 /// What is open at the end of a line.
@@ -85,7 +83,7 @@ impl Scanner {
 
 #[cfg(test)]
 mod tests {
-    use super::indentation;
+    use super::indentations;
 
     #[test]
     fn only_where_a_statement_starts() {
@@ -130,8 +128,10 @@ def step(x):
             (18, Some("\t")),
             (19, None),
         ];
+        let found = indentations(text);
         for (line, indent) in expected {
-            assert_eq!(indentation(text, line), indent, "line {line}");
+            let found = found.get(line - 1).copied().flatten();
+            assert_eq!(found, indent.map(str::len), "line {line}");
         }
     }
 }
