@@ -22,6 +22,7 @@ pub(crate) fn trace(bytes: &mut Unstructured<'_>) -> Result<Trace> {
             directory: (*bytes.choose(&["", "/home/user", "/", "a\u{1b}"])?).to_owned(),
             versions: String::new(),
             closed: true,
+            region: None,
         },
         ..Trace::default()
     };

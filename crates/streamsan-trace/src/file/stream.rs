@@ -55,7 +55,8 @@ impl TraceFile {
     /// If the file cannot be read, is no trace, has another version, or its header is not whole.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let mut reading = check(open_file(path)?, u64::MAX)?;
-        if !reading.collector.header.closed && reading.merge.missing > 0 {
+        // No recorder leaves damage: then there is nothing to wait for, and the damage is what is to be said.
+        if !reading.collector.header.closed && reading.merge.missing > 0 && reading.damage().is_none() {
             // If the file is being written, a thread can have got on while the others' chunks were looked at. What
             // was written up to then is there by now; what is still missing is on its way, or lost in a crash.
             let up_to = reading.merge.last;
