@@ -169,6 +169,8 @@ impl Engine {
                     self.coverage.host_waits += 1;
                     self.order.host_wait(event.thread, target, number);
                     self.host_event_wait(event, target, how, tables, sink);
+                } else {
+                    self.order.end_host_wait(event.thread);
                 }
             }
             EventKind::Op { stream, .. } => {

@@ -422,6 +422,11 @@ impl HappensBefore {
         self.begun.insert(thread, covered);
     }
 
+    /// A host wait has ended from which the program learns nothing.
+    pub(crate) fn end_host_wait(&mut self, thread: ThreadId) {
+        self.begun.remove(&thread);
+    }
+
     /// The host, as the program, learns that the target has finished.
     pub(crate) fn host_wait(&mut self, thread: ThreadId, target: WaitTarget, number: OpNumber) {
         if let Some(covered) = self.begun.remove(&thread) {
@@ -468,5 +473,44 @@ impl HappensBefore {
     /// How far `chain` knows `other`: the last event of `other` that is ordered before what `chain` does now.
     pub(crate) fn ordered_up_to(&self, other: ChainId, chain: ChainId) -> OpNumber {
         self.chains[chain.index()].knows(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HappensBefore;
+    use streamsan_trace::{DeviceId, OpNumber, StreamId, ThreadId, WaitTarget};
+
+    fn with_streams(streams: u32) -> HappensBefore {
+        let mut order = HappensBefore::new();
+        (0..streams).for_each(|stream| order.create_stream(StreamId(stream), DeviceId(0), false, false));
+        order
+    }
+
+    #[test]
+    fn a_wait_of_the_allocator_does_not_stand_for_the_next_one() {
+        let mut order = with_streams(2);
+        let thread = ThreadId(0);
+        order.operation(StreamId(0), OpNumber(1));
+        order.begin_host_wait(thread, WaitTarget::Stream(StreamId(0)));
+        order.end_host_wait(thread);
+        let second = order.operation(StreamId(1), OpNumber(2));
+        order.host_wait(thread, WaitTarget::Stream(StreamId(1)), OpNumber(3));
+        assert!(order.passed(second));
+    }
+
+    #[test]
+    fn a_chain_is_continued_when_the_host_knows_all_of_it() {
+        let mut order = with_streams(3);
+        let first = order.operation(StreamId(0), OpNumber(1));
+        order.destroy_stream(StreamId(0));
+        let second = order.operation(StreamId(1), OpNumber(2));
+        assert_ne!(first.chain, second.chain, "nobody has waited for the first stream");
+        order.host_wait(ThreadId(0), WaitTarget::Device(DeviceId(0)), OpNumber(3));
+        let third = order.operation(StreamId(2), OpNumber(4));
+        assert_eq!(first.chain, third.chain);
+        assert!(order.ordered(first, second.chain) || order.passed(first));
+        assert!(!order.ordered(third, second.chain), "what the chain does now is new");
+        assert_eq!((order.stream(third.chain), order.active_streams()), (Some(StreamId(2)), 3));
     }
 }
