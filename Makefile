@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 N ?= 1000000
 SEED ?= 1
 
-.PHONY: models demo test fuzz-judge venv torch install lint rust-tests python-tests bench clean
+.PHONY: models browser demo test fuzz-judge venv torch install lint rust-tests python-tests bench clean
 
 demo: install
 	@echo; echo "== a stream program of six lines, no torch needed"; echo
@@ -34,6 +34,9 @@ torch: venv
 models: torch
 	$(BIN)/python scripts/ensure_models.py
 
+browser: venv
+	$(BIN)/python scripts/ensure_browser.py
+
 lint: venv
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -46,7 +49,7 @@ lint: venv
 rust-tests:
 	cargo test --workspace --quiet
 
-python-tests: install torch models
+python-tests: install torch models browser
 	$(BIN)/python -m pytest -q tests
 
 fuzz-judge:

@@ -1,6 +1,7 @@
-"""Installs what the tests of the HTML report drive: Playwright, if there is a Chromium to be driven.
+"""Installs what the tests of the HTML report drive.
 
-With `--chromium` Debian's Chromium is installed first, if it is missing; that takes root and is for CI.
+Without an argument: Playwright in this environment, if there is a Chromium to be driven.
+`--chromium`: Debian's Chromium, if there is none. That takes root and is for CI.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ def has_playwright() -> bool:
         return False
 
 
+def install_chromium() -> None:
+    subprocess.run(["apt-get", "update", "-qq"], check=True)
+    # Fonts are only recommended by it; without any, text has no width.
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"]
+    subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+
+
 def main() -> None:
-    if "--chromium" in sys.argv[1:] and not has_browser():
-        subprocess.run(["apt-get", "update", "-qq"], check=True)
-        # Fonts are only recommended by it; without any, text has no width.
-        packages = ["chromium", "fonts-dejavu-core"]
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-    if not has_browser():
+    if "--chromium" in sys.argv[1:]:
+        if not has_browser():
+            install_chromium()
+    elif not has_browser():
         print("no Chromium here: the tests of the HTML report will be skipped")
     elif not has_playwright():
         # It brings no browser: that is a command of its own, which is not needed.
-        subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", f"playwright=={PLAYWRIGHT}"], check=True
-        )
+        command = [sys.executable, "-m", "pip", "install", "--quiet", f"playwright=={PLAYWRIGHT}"]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
