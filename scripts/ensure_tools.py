@@ -8,8 +8,14 @@ import sys
 from pathlib import Path
 
 TOOLS = {"ruff": "0.17.6", "mypy": "2.4.1", "pytest": "9.2.0"}
-# Readers of reports and the schema of SARIF, for tests/cli.
-LIBRARIES = {"jsonschema": "4.26.0", "junitparser": "5.0.3"}
+# Readers of reports and the schema of SARIF, for tests/cli; of workflows, and what runs tests in
+# several processes, for those of the pytest plugin.
+LIBRARIES = {
+    "jsonschema": "4.26.0",
+    "junitparser": "5.0.3",
+    "pytest-xdist": "3.8.0",
+    "PyYAML": "6.0.4",
+}
 if sys.version_info >= (3, 11):
     LIBRARIES["sarif-kit"] = "0.3.0"
 

@@ -2,6 +2,8 @@
 
 The command `streamsan run script.py` is the way in. Importing this package loads neither torch nor the
 native module.
+
+PYTEST_DONT_REWRITE: a process that is recorded imports this before pytest comes, which would be told.
 """
 
 from __future__ import annotations
