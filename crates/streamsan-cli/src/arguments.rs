@@ -67,6 +67,7 @@ pub(crate) enum Command {
 streamsan run [OPTIONS] <SCRIPT> [ARGS]...      like `python SCRIPT ARGS`
        streamsan run [OPTIONS] -m <MODULE> [ARGS]...
        streamsan run [OPTIONS] -- <COMMAND>...         another program that starts Python")]
+#[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub(crate) struct RunArguments {
     /// Where the program runs: `virtual` needs no GPU; `auto` is `virtual` in this version
     #[arg(long, value_enum, default_value_t = Device::Auto)]
@@ -145,7 +146,7 @@ pub(crate) struct CheckArguments {
 }
 
 /// What is reported. Wins over `[tool.streamsan]` in pyproject.toml.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct WantedArguments {
     /// Report only these rules: codes, names, or the start of a code, such as SS1
     #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = parse_rules)]

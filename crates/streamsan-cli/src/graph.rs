@@ -1,12 +1,13 @@
 //! `streamsan graph`: drawings of a run.
 
+use crate::arguments::WantedArguments;
 use crate::check::refuse_to_overwrite;
 use crate::fault::Fault;
 use crate::reports::{Judged, read};
+use crate::wanted::Wanted;
 use crate::{ExitStatus, nearest, output};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use streamsan_check::Config;
 use streamsan_report::Checked;
 use streamsan_report::drawing::{self, Language, Selection, TooMany};
 use streamsan_trace::{Log, OpNumber, StreamId};
@@ -59,7 +60,7 @@ pub(crate) fn graph(arguments: &GraphArguments) -> Result<i32, Fault> {
     let text = if whole {
         operations(arguments)?
     } else if let Some(index) = arguments.finding {
-        let judged = Judged::read(&arguments.trace, &Config::default())?;
+        let judged = judge(arguments)?;
         let checked = Checked { file: &judged.file, log: judged.log.as_ref(), report: &judged.report };
         drawing::finding(&checked, index, language)
             .ok_or_else(|| no_finding(index, judged.report.findings.len()))?
@@ -74,6 +75,11 @@ pub(crate) fn graph(arguments: &GraphArguments) -> Result<i32, Fault> {
     Ok(ExitStatus::Clean.code())
 }
 
+/// Checks the trace as `streamsan check` does in this place, so that findings have the same numbers.
+fn judge(arguments: &GraphArguments) -> Result<Judged, Fault> {
+    Wanted::new(&WantedArguments::default(), &[])?.judge(&arguments.trace)
+}
+
 fn operations(arguments: &GraphArguments) -> Result<String, Fault> {
     let between = match arguments.between.as_deref() {
         Some(&[from, to]) if from <= to => Some((OpNumber(from), OpNumber(to))),
@@ -84,7 +90,7 @@ fn operations(arguments: &GraphArguments) -> Result<String, Fault> {
         _ => None,
     };
     let mut seeds: Vec<OpNumber> = between.into_iter().flat_map(|(from, to)| [from, to]).collect();
-    let judged = Judged::read(&arguments.trace, &Config::default())?;
+    let judged = judge(arguments)?;
     let log = judged.log.as_ref();
     if let Some(index) = arguments.finding {
         seeds = drawing::operations_of(&judged.report, index);

@@ -17,6 +17,7 @@ pub(crate) mod streams;
 mod tests;
 pub(crate) mod timeline;
 pub(crate) mod waits;
+mod wanted;
 
 use blocks::Histories;
 use lanes::Lanes;

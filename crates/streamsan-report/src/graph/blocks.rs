@@ -1,7 +1,7 @@
 //! What happened to the memory of the findings: handed out, used, freed, handed on.
 
 use super::Point;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use streamsan_check::Finding;
 use streamsan_trace::{Access, AccessMode, BlockId, EventKind};
 
@@ -26,10 +26,12 @@ pub(crate) struct History {
     pub(crate) block: BlockId,
     /// Indexes of the findings about it.
     pub(crate) findings: Vec<usize>,
-    /// In order; some may be missing in the middle.
-    pub(crate) uses: Vec<Use>,
-    /// After how many of `uses` some are missing, and how many.
+    /// The first.
+    pub(crate) head: Vec<Use>,
+    /// How many are missing between the first and the last.
     pub(crate) left_out: u64,
+    /// The last.
+    pub(crate) tail: VecDeque<Use>,
 }
 
 /// The histories of the blocks of the first findings.
@@ -42,15 +44,16 @@ pub(crate) struct Histories {
 }
 
 impl History {
-    /// How many of `uses` come before those that are missing.
-    pub(crate) const HEAD: usize = HALF;
-
     fn push(&mut self, new: Use) {
-        if self.uses.len() >= 2 * HALF {
-            self.uses.remove(HALF);
+        if self.head.len() < HALF {
+            self.head.push(new);
+            return;
+        }
+        if self.tail.len() == HALF {
+            self.tail.pop_front();
             self.left_out += 1;
         }
-        self.uses.push(new);
+        self.tail.push_back(new);
     }
 }
 
@@ -68,8 +71,9 @@ impl Histories {
                     all.histories.push(History {
                         block: memory.block,
                         findings: Vec::new(),
-                        uses: Vec::new(),
+                        head: Vec::new(),
                         left_out: 0,
+                        tail: VecDeque::new(),
                     });
                 }
                 let list = &mut all.histories[place].findings;

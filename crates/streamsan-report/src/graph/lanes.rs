@@ -27,6 +27,8 @@ pub(crate) struct Lanes {
     /// The host first.
     pub(crate) lanes: Vec<Lane>,
     of_stream: HashMap<StreamId, usize>,
+    /// The stream that was used last, and its lane: what comes next is often of the same one.
+    latest: Option<(StreamId, usize)>,
     created: HashMap<StreamId, Lane>,
 }
 
@@ -34,7 +36,7 @@ impl Default for Lanes {
     fn default() -> Self {
         let host =
             Lane { stream: None, device: DeviceId(0), operations: 0, blocking: false, legacy_default: false };
-        Self { lanes: vec![host], of_stream: HashMap::new(), created: HashMap::new() }
+        Self { lanes: vec![host], of_stream: HashMap::new(), latest: None, created: HashMap::new() }
     }
 }
 
@@ -81,6 +83,15 @@ impl Lanes {
     }
 
     fn used(&mut self, stream: StreamId) -> usize {
+        if let Some((_, lane)) = self.latest.filter(|(latest, _)| *latest == stream) {
+            return lane;
+        }
+        let lane = self.lane_of(stream);
+        self.latest = Some((stream, lane));
+        lane
+    }
+
+    fn lane_of(&mut self, stream: StreamId) -> usize {
         if let Some(&lane) = self.of_stream.get(&stream) {
             return lane;
         }

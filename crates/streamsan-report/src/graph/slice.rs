@@ -3,6 +3,7 @@
 use super::Point;
 use super::lanes::Lanes;
 use super::routes::Routes;
+use super::wanted::Wanted;
 use std::collections::{BTreeMap, HashMap};
 use streamsan_check::{Family, Finding, Note};
 use streamsan_trace::{BlockId, EventKind, OpNumber};
@@ -61,20 +62,21 @@ pub(crate) struct Slices<'a> {
     findings: &'a [Finding],
     pending: Vec<Pending>,
     /// Which findings name an event.
-    wanted: HashMap<OpNumber, Vec<usize>>,
+    named: HashMap<OpNumber, Vec<usize>>,
+    wanted: Wanted,
     /// Which lifetime findings are about a block.
     blocks: HashMap<BlockId, Vec<usize>>,
 }
 
 impl<'a> Slices<'a> {
     pub(crate) fn new(findings: &'a [Finding]) -> Self {
-        let mut wanted = HashMap::<OpNumber, Vec<usize>>::new();
+        let mut named = HashMap::<OpNumber, Vec<usize>>::new();
         let mut blocks = HashMap::<BlockId, Vec<usize>>::new();
         for (index, finding) in findings.iter().enumerate() {
             let reach = finding.ordered_up_to.map(|reach| reach.number);
             let waits = finding.notes.iter().filter_map(wait_of);
             for number in super::numbers(finding).chain(reach).chain(waits) {
-                let list = wanted.entry(number).or_default();
+                let list = named.entry(number).or_default();
                 if !list.contains(&index) {
                     list.push(index);
                 }
@@ -86,7 +88,8 @@ impl<'a> Slices<'a> {
             }
         }
         let pending = findings.iter().map(|_| Pending::default()).collect();
-        Self { findings, pending, wanted, blocks }
+        let wanted = Wanted::new(named.keys().copied());
+        Self { findings, pending, named, wanted, blocks }
     }
 
     /// The last event for which a route is asked; 0: none.
@@ -105,7 +108,10 @@ impl<'a> Slices<'a> {
                 self.pending[index].nodes.entry(point.number).or_insert(node);
             }
         }
-        let Some(indexes) = self.wanted.get(&point.number) else { return };
+        if !self.wanted.is_next(point.number) {
+            return;
+        }
+        let Some(indexes) = self.named.get(&point.number) else { return };
         for &index in indexes {
             let finding = &self.findings[index];
             let pending = &mut self.pending[index];

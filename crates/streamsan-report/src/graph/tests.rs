@@ -94,7 +94,8 @@ fn a_lifetime_finding_shows_both_owners_and_the_free() {
     let slice = &survey.slices[0];
     let free = slice.nodes.iter().find(|node| node.role == Role::Free).unwrap();
     assert_eq!(survey.lanes.lanes[free.point.lane].stream, Some(DEFAULT), "a block is freed to its owner");
-    let history: Vec<usize> = survey.blocks.histories.iter().map(|history| history.uses.len()).collect();
+    let history: Vec<usize> =
+        survey.blocks.histories.iter().map(|history| history.head.len() + history.tail.len()).collect();
     assert_eq!(history, [4, 2], "handed out, written, read, freed; handed out, written");
 }
 

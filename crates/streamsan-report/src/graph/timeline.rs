@@ -2,7 +2,8 @@
 //! operations around each finding.
 
 use super::Point;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use super::wanted::Wanted;
+use std::collections::{BTreeMap, VecDeque};
 use streamsan_check::Finding;
 use streamsan_trace::{EventKind, Observer, OpKind, OpNumber};
 
@@ -52,12 +53,12 @@ pub(crate) struct Stretch {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     events: usize,
-    wanted: HashSet<OpNumber>,
+    wanted: Wanted,
 }
 
 impl Plan {
     pub(crate) fn new(findings: &[Finding], events: usize) -> Self {
-        Self { events, wanted: findings.iter().flat_map(super::numbers).collect() }
+        Self { events, wanted: Wanted::new(findings.iter().flat_map(super::numbers)) }
     }
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct Timeline {
     /// How many events a bin holds.
     pub(crate) width: u64,
     events: usize,
-    wanted: HashSet<OpNumber>,
+    wanted: Wanted,
     all: Option<Vec<Item>>,
     /// The last events, in case the next one is wanted.
     recent: VecDeque<Item>,
@@ -103,7 +104,7 @@ impl Timeline {
     }
 
     pub(crate) fn event(&mut self, point: &Point, record: Option<&Point>) {
-        let wanted = self.wanted.contains(&point.number);
+        let wanted = self.wanted.is_next(point.number);
         if wanted {
             self.pins.insert(point.number, self.total);
         }

@@ -60,8 +60,8 @@ fn block(part: &Part<'_>, history: &History, html: &mut String) {
     let named =
         part.checked.report.findings.iter().enumerate().filter(|(index, _)| history.findings.contains(index));
     let numbers: Vec<_> = named.flat_map(|(_, finding)| crate::graph::numbers(finding)).collect();
-    for (index, entry) in history.uses.iter().enumerate() {
-        if index == History::HEAD && history.left_out > 0 {
+    for (index, entry) in history.head.iter().chain(&history.tail).enumerate() {
+        if index == history.head.len() && history.left_out > 0 {
             let _ = write!(
                 html,
                 "<tr><td></td><td></td><td class=\"soft\" colspan=\"2\">… {} …</td></tr>",
