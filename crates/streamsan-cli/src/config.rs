@@ -119,8 +119,8 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn fault(&self, span: &Range<usize>, message: &str) -> Fault {
-        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
         Fault::new(format!("{}:{line}: {message}", self.shown))
     }
 

@@ -128,6 +128,7 @@ pub(super) struct Location {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[allow(clippy::struct_field_names)] // The format's name.
     pub(super) physical_location: Option<PhysicalLocation>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) logical_locations: Vec<LogicalLocation>,
