@@ -20,11 +20,6 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Reads and checks one trace.
-    pub(crate) fn read(path: &Path, config: &Config) -> Result<Self, Fault> {
-        Ok(Self::of(path.display().to_string(), read(path)?, config))
-    }
-
     /// Checks a log, with the ignore comments of its sources.
     pub(crate) fn of(file: String, log: Box<dyn Log>, config: &Config) -> Self {
         let mut config = config.clone();
@@ -119,7 +114,6 @@ impl Sources for Files {
         }
         None
     }
-
 
     fn text(&self, path: &str) -> Option<String> {
         // `<string>`, `<frozen importlib>` and the like are no files.

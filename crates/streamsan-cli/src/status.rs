@@ -40,7 +40,7 @@ Exit status:
 pub(crate) const RUN_HELP: &str = "\
 Exit status:
    0  the program exited 0 and there are no errors
-  66  the program exited 0 and there are errors (--error-exitcode)
+  66  the program exited 0 and there are errors (--error-exitcode), or --halt-on-error ended it
    N  the program exited N, which is kept; 128 + N if signal N ended it
    2  wrong usage, or the program cannot be recorded here; it was not started
    4  the program exited 0, and nothing was recorded, or a part was lost (disk full) and there are no
