@@ -4,13 +4,13 @@ use crate::arguments::SimArguments;
 use crate::fault::Fault;
 use crate::reports::{Judged, render};
 use crate::{ExitStatus, output};
+use std::path::Path;
 use streamsan_check::Config;
 use streamsan_report::Format;
 
 pub(crate) fn sim(arguments: &SimArguments) -> Result<i32, Fault> {
     let path = arguments.file.display().to_string();
-    let text = std::fs::read_to_string(&arguments.file)
-        .map_err(|error| Fault::new(format!("cannot read {path}: {error}")))?;
+    let text = text(&arguments.file).map_err(|why| Fault::new(format!("cannot read {path}: {why}")))?;
     let said = if arguments.check {
         checked(&path, &text, arguments.test.as_deref())?
     } else {
@@ -19,6 +19,26 @@ pub(crate) fn sim(arguments: &SimArguments) -> Result<i32, Fault> {
     };
     output::print(&said);
     Ok(ExitStatus::Clean.code())
+}
+
+/// Bytes of a file of programs: far more than anyone writes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The text of a file. A pipe or a device may have no end, and a large file is something else.
+fn text(path: &Path) -> Result<String, String> {
+    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is no regular file; name a markdown file with `sim` blocks".to_owned());
+    }
+    if metadata.len() > MOST_BYTES {
+        return Err(format!("it has {} bytes, and programs have up to {MOST_BYTES}", metadata.len()));
+    }
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => {
+            "it is not UTF-8; name a markdown file with `sim` blocks".to_owned()
+        }
+        _ => error.to_string(),
+    })
 }
 
 fn checked(path: &str, text: &str, name: Option<&str>) -> Result<String, Fault> {

@@ -7,12 +7,15 @@ use crate::program::Program;
 use crate::replay::{Replay, replay, schedule_text};
 use std::fmt::Write as _;
 
+/// Steps of a program that is judged: the judge notes for each two of them which came first.
+const MOST_STEPS: usize = 2000;
+
 /// The text for `streamsan sim PATH [--test NAME] [--schedule LIST]`, where `text` is the file's content.
 /// A name matches if it is a test's name or its last header.
 ///
 /// # Errors
-/// If the file or the schedule has a mistake, if no test has that name, or if a schedule is given for more
-/// than one test.
+/// If the file or the schedule has a mistake, if no test has that name, if a schedule is given for more than one
+/// test, or if a program is too large.
 pub fn describe(
     path: &str,
     text: &str,
@@ -32,6 +35,13 @@ pub fn describe(
         } else {
             format!("no test with that name; there are:\n  {}", names.join("\n  "))
         }));
+    }
+    if let Some(test) = chosen.iter().find(|test| test.program.steps.len() > MOST_STEPS) {
+        return Err(error(format!(
+            "`{}` has {} steps and the judge takes up to {MOST_STEPS}: make it smaller, or use --check",
+            test.name,
+            test.program.steps.len()
+        )));
     }
     let mut out = String::new();
     match schedule {

@@ -70,6 +70,14 @@ pub(crate) fn parse_lines(
     Ok((program, annotations))
 }
 
+/// Streams, and buffers, that a program may have: names are looked up one by one.
+const MOST: usize = 4096;
+
+/// Refuses one more.
+fn few(count: usize, what: &str) -> Parsed<()> {
+    if count < MOST { Ok(()) } else { Err(format!("more than {MOST} {what}: make the program smaller")) }
+}
+
 #[derive(Default)]
 struct Parser {
     program: Program,
@@ -105,6 +113,7 @@ impl Parser {
             return Err("a second `streams` line: name all streams in the first".to_owned());
         }
         for part in text.split(',').map(str::trim) {
+            few(self.program.streams.len(), "streams")?;
             let (stream, kind) = match part.split_once('(') {
                 None => (name(part)?, StreamKind::NonBlocking),
                 Some((stream, kind)) if kind.trim_end() == "blocking)" => {
@@ -136,6 +145,7 @@ impl Parser {
     fn buffer(&mut self, line: u32, statement: &str, text: &str, kind: BufferKind) -> Parsed<usize> {
         let (buffer, rest) = word(text);
         let buffer = name(buffer)?;
+        few(self.program.buffers.len(), "buffers")?;
         if self.program.buffers.iter().any(|known| known.name == buffer) {
             return Err(format!("buffer `{buffer}` is declared twice: use another name"));
         }

@@ -65,3 +65,17 @@ fn damaged_programs_give_errors() {
     }
     assert!(good > 500 && bad > 5000, "{good} good, {bad} bad");
 }
+
+#[test]
+fn programs_that_are_too_large_are_refused() {
+    let names: Vec<String> = (0..5000).map(|index| format!("s{index}")).collect();
+    let streams = format!("# A\n```sim\nstreams {}\n```\n", names.join(", "));
+    let error = parse_file("a.md", &streams).expect_err("5000 streams");
+    assert_eq!(error.to_string(), "a.md:3: more than 4096 streams: make the program smaller");
+    let buffers: String = names.iter().map(|name| format!("buffer {name} 4\n")).collect();
+    let error = parse_file("a.md", &format!("# A\n```sim\nstreams a\n{buffers}```\n"));
+    assert!(error.expect_err("5000 buffers").to_string().contains("more than 4096 buffers"));
+    let steps = format!("# A\n```sim\nstreams a\n{}```\n", "a: launch\n".repeat(3000));
+    let error = describe("a.md", &steps, None, None).expect_err("3000 steps");
+    assert!(error.message.contains("`A` has 3000 steps"), "{error}");
+}
