@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::journal::Touch;
 use crate::order::Uses;
+use crate::sync::{Mutex, held};
 use bytemuck::Pod;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -32,7 +33,7 @@ pub(crate) struct Memory {
     pub(crate) bytes: usize,
     pub(crate) block: Option<BlockId>,
     /// Guarded by the device's lock, which every operation holds.
-    pub(crate) uses: std::sync::Mutex<Uses>,
+    pub(crate) uses: Mutex<Uses>,
 }
 
 impl Memory {
@@ -49,7 +50,7 @@ impl Memory {
         let journal = state.journal.as_mut();
         let block = journal.map(|journal| journal.allocate(space, owner, address, bytes, place));
         drop(state);
-        Ok(Self { device, space, owner, address, bytes, block, uses: std::sync::Mutex::default() })
+        Ok(Self { device, space, owner, address, bytes, block, uses: Mutex::default() })
     }
 
     /// What the journal says of an access to all of it.
@@ -93,7 +94,7 @@ pub(crate) fn bytes_of<T>(length: usize, space: &'static str) -> Result<usize, E
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let uses = std::mem::take(&mut *crate::cpu::held(&self.uses));
+        let uses = std::mem::take(&mut *held(&self.uses));
         let shared = &self.device.shared;
         let mut state = shared.state();
         match self.space {

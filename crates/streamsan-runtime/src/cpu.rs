@@ -10,9 +10,10 @@ mod queue;
 
 use crate::backend::{Address, Backend, HostWork, Space, StreamIndex};
 use crate::error::Error;
+use crate::sync::{Mutex, held};
 use memory::Memory;
 use queue::{Queue, Task};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What a CPU device is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,11 +101,6 @@ impl Backend for Cpu {
         // SAFETY: handed on from the caller.
         unsafe { self.memory.free(space, address, bytes) };
     }
-}
-
-/// A lock that a panic elsewhere does not make unusable: what it holds is consistent at every step.
-pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Cpu {

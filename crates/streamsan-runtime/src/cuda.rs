@@ -11,11 +11,10 @@ mod driver;
 mod timeline;
 
 use crate::backend::{Address, Backend, HostWork, Space, StreamIndex};
-use crate::cpu::held;
 use crate::error::Error;
+use crate::sync::{Mutex, MutexGuard, held};
 use driver::{Context, check};
 use std::ffi::c_void;
-use std::sync::{Mutex, MutexGuard};
 use timeline::Timeline;
 
 use cudarc::driver::sys;

@@ -2,16 +2,17 @@
 
 use crate::backend::{Address, Backend, Space, StreamIndex};
 use crate::buffer::Buffer;
-use crate::cpu::{Cpu, CpuOptions, held};
+use crate::cpu::{Cpu, CpuOptions};
 use crate::error::Error;
 use crate::host::HostBuffer;
 use crate::journal::{Journal, Touch};
 use crate::order::{Order, Point, Uses};
 use crate::pool::Pool;
 use crate::stream::Stream;
+use crate::sync::{Mutex, MutexGuard, held};
 use bytemuck::Pod;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use streamsan_trace::{BlockId, HostWaitHow, OpKind, Trace};
 
 /// A device with its streams and memory.

@@ -5,6 +5,7 @@ use crate::buffer::{Memory, bytes_of};
 use crate::device::Device;
 use crate::error::Error;
 use crate::order::Point;
+use crate::sync::held;
 use bytemuck::Pod;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -54,7 +55,7 @@ impl<T: Pod> HostBuffer<T> {
     /// If the copy failed.
     #[track_caller]
     pub fn read(&self) -> Result<HostRead<'_, T>, Error> {
-        let points: Vec<Point> = crate::cpu::held(&self.memory.uses).before_read().cloned().collect();
+        let points: Vec<Point> = held(&self.memory.uses).before_read().cloned().collect();
         self.host_access(&points, AccessMode::Read, Location::caller())?;
         // SAFETY: the memory holds `length` elements, of a type for which any bytes are a value; no copy writes to
         // it any more, and none can be submitted while the borrow lives.
@@ -69,7 +70,7 @@ impl<T: Pod> HostBuffer<T> {
     /// If a copy failed.
     #[track_caller]
     pub fn write(&mut self) -> Result<HostWrite<'_, T>, Error> {
-        let points: Vec<Point> = crate::cpu::held(&self.memory.uses).before_write().cloned().collect();
+        let points: Vec<Point> = held(&self.memory.uses).before_write().cloned().collect();
         self.host_access(&points, AccessMode::Write, Location::caller())?;
         // SAFETY: as in `read`; nothing reads it either, and the borrow is unique.
         let elements = unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.length) };
@@ -78,7 +79,7 @@ impl<T: Pod> HostBuffer<T> {
 
     /// Whether `read` would not wait.
     pub fn is_ready(&self) -> bool {
-        let uses = crate::cpu::held(&self.memory.uses);
+        let uses = held(&self.memory.uses);
         let shared = &self.memory.device.shared;
         uses.before_read().all(|point| shared.backend.finished(point.stream, point.number).unwrap_or(true))
     }

@@ -22,6 +22,7 @@ mod pipeline;
 mod plan;
 mod pool;
 mod stream;
+mod sync;
 
 pub use buffer::Buffer;
 pub use cpu::CpuOptions;

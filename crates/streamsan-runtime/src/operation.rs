@@ -5,6 +5,7 @@ use crate::buffer::{Buffer, Memory};
 use crate::error::Error;
 use crate::journal::Touch;
 use crate::stream::Stream;
+use crate::sync::held;
 use bytemuck::Pod;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -222,7 +223,7 @@ impl<'a> Operation<'a> {
         let (mut state, index) = (shared.state(), self.stream.index());
         let mut before = Vec::new();
         for (memory, mode) in &self.uses {
-            let uses = crate::cpu::held(&memory.uses);
+            let uses = held(&memory.uses);
             if mode.writes() {
                 before.extend(uses.before_write().cloned());
             } else {
@@ -234,7 +235,7 @@ impl<'a> Operation<'a> {
         let touches: Vec<Touch> = self.uses.iter().map(|(memory, mode)| memory.touch(*mode)).collect();
         let point = state.submitted(index, number, self.label, OpKind::Kernel, &touches, place);
         for (memory, mode) in self.uses {
-            let mut uses = crate::cpu::held(&memory.uses);
+            let mut uses = held(&memory.uses);
             if mode.writes() {
                 uses.written_by(point.clone());
             } else {

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::host::HostBuffer;
 use crate::operation::Operation;
 use crate::order::Point;
+use crate::sync::held;
 use bytemuck::Pod;
 use std::panic::Location;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl Stream {
             }
         }
         let mut state = shared.state();
-        let (mut read, mut written) = (crate::cpu::held(&from.uses), crate::cpu::held(&to.uses));
+        let (mut read, mut written) = (held(&from.uses), held(&to.uses));
         let before = read.before_read().chain(written.before_write()).cloned().collect();
         shared.stream_waits(&mut state, self.index, before, place)?;
         // SAFETY: both blocks live until every use has passed (`Memory::drop`), they are different blocks since one

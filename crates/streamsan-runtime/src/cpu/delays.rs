@@ -16,7 +16,7 @@ impl Delays {
         let Some(random) = &mut self.0 else { return };
         match random.u8(0..8) {
             0..=3 => {}
-            4..=6 => std::thread::yield_now(),
+            4..=6 => crate::sync::thread::yield_now(),
             _ => std::thread::sleep(Duration::from_micros(random.u64(1..40))),
         }
     }

@@ -1,12 +1,12 @@
 //! One stream: a queue of operations and the thread that runs them.
 
 use super::delays::Delays;
-use super::held;
 use crate::backend::HostWork;
 use crate::error::Error;
+use crate::sync::{Condvar, Mutex, MutexGuard, held, thread};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// What a stream does next.
 pub(super) enum Task {
@@ -46,7 +46,7 @@ impl Queue {
         let queue =
             Arc::new(Self { name: name.to_owned(), state: Mutex::default(), changed: Condvar::new() });
         let own = Arc::clone(&queue);
-        std::thread::spawn(move || own.work(Delays::new(delays)));
+        thread::spawn(move || own.work(Delays::new(delays)));
         queue
     }
 
