@@ -79,7 +79,7 @@ pub fn operations_of(report: &Report, index: usize) -> Vec<OpNumber> {
 pub fn stream_names(log: &dyn Log) -> Vec<(StreamId, String)> {
     let survey = Survey::of_streams(log);
     let names = Names::of_blocks(log, &BTreeSet::new());
-    let streams = survey.lanes.lanes.iter().filter_map(|lane| lane.stream);
+    let streams = survey.lanes.list.iter().filter_map(|lane| lane.stream);
     streams.map(|stream| (stream, printable(&names.stream_plain(stream)))).collect()
 }
 

@@ -94,7 +94,7 @@ impl Survey {
                 }
                 return;
             };
-            let ordinal = lanes.lanes[lane].operations;
+            let ordinal = lanes.list[lane].operations;
             let point = Point { number: event.number, lane, ordinal, site: event.site, what: event.kind };
             let record = match event.kind {
                 EventKind::EventWait { event: awaited, .. }

@@ -17,7 +17,7 @@ pub(crate) const STYLE: &str = include_str!("svg/style.css");
 
 /// What a lane is called.
 pub(crate) fn lane_name(lanes: &Lanes, lane: usize, names: &Names<'_>) -> String {
-    match lanes.lanes.get(lane).and_then(|lane| lane.stream) {
+    match lanes.list.get(lane).and_then(|lane| lane.stream) {
         Some(stream) => names.stream_plain(stream),
         None => "host".to_owned(),
     }

@@ -20,7 +20,7 @@ pub(crate) fn draw(
     title: &str,
 ) -> String {
     let mut text = head(title);
-    for lane in 0..operations.lanes.lanes.len() {
+    for lane in 0..operations.lanes.list.len() {
         let nodes: Vec<(usize, &Node)> =
             operations.nodes.iter().enumerate().filter(|(_, node)| node.first.lane == lane).collect();
         if nodes.is_empty() {

@@ -1,7 +1,7 @@
 //! What decides one finding.
 
 use super::{head, quoted};
-use crate::svg::lanes::Drawing;
+use crate::svg::lanes::{Drawing, is_access};
 use std::fmt::Write as _;
 
 pub(crate) fn draw(drawing: &Drawing<'_>, title: &str) -> String {
@@ -16,7 +16,7 @@ pub(crate) fn draw(drawing: &Drawing<'_>, title: &str) -> String {
         let mut previous: Option<usize> = None;
         for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.point.lane == lane) {
             let (label, tooltip) = (drawing.text(node), drawing.title(node));
-            let access = if drawing.is_access(node) { ", color=\"#d55e00\", penwidth=2" } else { "" };
+            let access = if is_access(node) { ", color=\"#d55e00\", penwidth=2" } else { "" };
             let _ = writeln!(
                 text,
                 "    n{index} [label={}, tooltip={}{access}];",

@@ -13,8 +13,8 @@ pub(crate) fn draw(survey: &Survey, names: &Names<'_>, title: &str) -> String {
     let mut text = head(title);
     for (row, &lane) in graph.rows.iter().enumerate() {
         let name = lane_name(&survey.lanes, lane, names);
-        let second = match survey.lanes.lanes[lane].stream {
-            Some(_) => counted(survey.lanes.lanes[lane].operations, "operation", "operations"),
+        let second = match survey.lanes.list[lane].stream {
+            Some(_) => counted(survey.lanes.list[lane].operations, "operation", "operations"),
             None => "the program's thread".to_owned(),
         };
         let in_loop = graph.loops.iter().any(|members| members.contains(&row));

@@ -38,7 +38,7 @@ pub(crate) struct History {
 #[derive(Debug)]
 pub(crate) struct Histories {
     /// In the order of the findings.
-    pub(crate) histories: Vec<History>,
+    pub(crate) list: Vec<History>,
     index: HashMap<BlockId, usize>,
     named: HashSet<BlockId>,
 }
@@ -59,16 +59,16 @@ impl History {
 
 impl Histories {
     pub(crate) fn new(findings: &[Finding]) -> Self {
-        let mut all = Self { histories: Vec::new(), index: HashMap::new(), named: HashSet::new() };
+        let mut all = Self { list: Vec::new(), index: HashMap::new(), named: HashSet::new() };
         for (number, finding) in findings.iter().enumerate() {
             for memory in [finding.old_memory, finding.memory].into_iter().flatten() {
                 all.named.insert(memory.block);
                 let known = all.index.get(&memory.block).copied();
-                let place = known.or_else(|| (all.histories.len() < BLOCKS).then_some(all.histories.len()));
+                let place = known.or_else(|| (all.list.len() < BLOCKS).then_some(all.list.len()));
                 let Some(place) = place else { continue };
-                if place == all.histories.len() {
+                if place == all.list.len() {
                     all.index.insert(memory.block, place);
-                    all.histories.push(History {
+                    all.list.push(History {
                         block: memory.block,
                         findings: Vec::new(),
                         head: Vec::new(),
@@ -76,7 +76,7 @@ impl Histories {
                         tail: VecDeque::new(),
                     });
                 }
-                let list = &mut all.histories[place].findings;
+                let list = &mut all.list[place].findings;
                 if list.last() != Some(&number) {
                     list.push(number);
                 }
@@ -96,7 +96,7 @@ impl Histories {
         }
         let mut add = |block: BlockId, access: Option<AccessMode>| {
             if let Some(&place) = self.index.get(&block) {
-                self.histories[place].push(Use { point: *point, access });
+                self.list[place].push(Use { point: *point, access });
             }
         };
         match point.what {

@@ -25,7 +25,7 @@ pub(crate) struct Lane {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     /// The host first.
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) list: Vec<Lane>,
     of_stream: HashMap<StreamId, usize>,
     /// The stream that was used last, and its lane: what comes next is often of the same one.
     latest: Option<(StreamId, usize)>,
@@ -36,7 +36,7 @@ impl Default for Lanes {
     fn default() -> Self {
         let host =
             Lane { stream: None, device: DeviceId(0), operations: 0, blocking: false, legacy_default: false };
-        Self { lanes: vec![host], of_stream: HashMap::new(), latest: None, created: HashMap::new() }
+        Self { list: vec![host], of_stream: HashMap::new(), latest: None, created: HashMap::new() }
     }
 }
 
@@ -60,12 +60,11 @@ impl Lanes {
             }
             EventKind::Op { stream, .. } => {
                 let lane = self.used(stream);
-                self.lanes[lane].operations += 1;
+                self.list[lane].operations += 1;
                 lane
             }
-            EventKind::EventRecord { stream, .. } | EventKind::EventWait { stream, .. } => self.used(stream),
             EventKind::HostAccess { .. } => {
-                self.lanes[HOST].operations += 1;
+                self.list[HOST].operations += 1;
                 HOST
             }
             EventKind::HostWait { target, .. } => {
@@ -74,10 +73,13 @@ impl Lanes {
                 }
                 HOST
             }
-            EventKind::Alloc { stream, space: MemorySpace::Cached(_), .. } => self.used(stream),
+            EventKind::EventRecord { stream, .. }
+            | EventKind::EventWait { stream, .. }
+            | EventKind::Alloc { stream, space: MemorySpace::Cached(_), .. }
+            | EventKind::RecordStream { stream, .. }
+            | EventKind::FreeGuard { stream, .. } => self.used(stream),
             EventKind::Alloc { .. } => HOST,
             EventKind::FreeRequest { block } => owner(block).map_or(HOST, |stream| self.used(stream)),
-            EventKind::RecordStream { stream, .. } | EventKind::FreeGuard { stream, .. } => self.used(stream),
             _ => return None,
         })
     }
@@ -102,8 +104,8 @@ impl Lanes {
             blocking: false,
             legacy_default: false,
         };
-        self.lanes.push(self.created.get(&stream).cloned().unwrap_or(unknown));
-        self.of_stream.insert(stream, self.lanes.len() - 1);
-        self.lanes.len() - 1
+        self.list.push(self.created.get(&stream).cloned().unwrap_or(unknown));
+        self.of_stream.insert(stream, self.list.len() - 1);
+        self.list.len() - 1
     }
 }

@@ -40,17 +40,14 @@ fn walk(start: usize, out: &[Vec<usize>], seen: &mut [bool], finished: &mut Vec<
     }
     let mut path = vec![(start, 0)];
     while let Some((node, next)) = path.last_mut() {
-        match out[*node].get(*next) {
-            Some(&to) => {
-                *next += 1;
-                if !std::mem::replace(&mut seen[to], true) {
-                    path.push((to, 0));
-                }
+        if let Some(&to) = out[*node].get(*next) {
+            *next += 1;
+            if !std::mem::replace(&mut seen[to], true) {
+                path.push((to, 0));
             }
-            None => {
-                finished.push(*node);
-                path.pop();
-            }
+        } else {
+            finished.push(*node);
+            path.pop();
         }
     }
 }

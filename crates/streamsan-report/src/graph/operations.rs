@@ -96,7 +96,7 @@ impl Operations {
         };
         log.read(&mut |event, _| {
             if let Some(lane) = lanes.event(event, |_| None) {
-                let ordinal = lanes.lanes[lane].operations;
+                let ordinal = lanes.list[lane].operations;
                 let point = Point { number: event.number, lane, ordinal, site: event.site, what: event.kind };
                 collector.event(point, &lanes);
             }
@@ -146,7 +146,7 @@ impl Collector<'_> {
                     }
                     WaitTarget::Device(device) => {
                         for lane in
-                            (HOST + 1..lanes.lanes.len()).filter(|&lane| lanes.lanes[lane].device == device)
+                            (HOST + 1..lanes.list.len()).filter(|&lane| lanes.list[lane].device == device)
                         {
                             self.wait_for(self.last.get(&lane).copied(), index);
                         }
@@ -169,7 +169,7 @@ impl Collector<'_> {
     fn selects(&self, point: &Point, lanes: &Lanes) -> bool {
         let selection = self.selection;
         let inside = selection.between.is_none_or(|(from, to)| (from..=to).contains(&point.number));
-        let stream = lanes.lanes[point.lane].stream;
+        let stream = lanes.list[point.lane].stream;
         inside
             && (selection.streams.is_empty()
                 || stream.is_some_and(|stream| selection.streams.contains(&stream)))

@@ -85,7 +85,7 @@ impl Routes {
 
     /// An event with its place.
     pub(crate) fn event(&mut self, event: &Event, point: &Point, record: Option<&Point>, lanes: &Lanes) {
-        self.chains.resize_with(lanes.lanes.len().max(self.chains.len()), Chain::default);
+        self.chains.resize_with(lanes.list.len().max(self.chains.len()), Chain::default);
         let lane = point.lane;
         match event.kind {
             EventKind::Op { .. } => {
@@ -130,7 +130,7 @@ impl Routes {
             self.chains[lane].host_version = self.host_version;
             self.learn_from(lane, HOST, point);
         }
-        let this = &lanes.lanes[lane];
+        let this = &lanes.list[lane];
         let implicit = |other: &super::lanes::Lane| {
             other.stream.is_some()
                 && other.device == this.device
@@ -140,8 +140,8 @@ impl Routes {
         if !this.legacy_default && !this.blocking {
             return;
         }
-        for other in 1..lanes.lanes.len() {
-            if other != lane && implicit(&lanes.lanes[other]) {
+        for other in 1..lanes.list.len() {
+            if other != lane && implicit(&lanes.list[other]) {
                 self.learn_from(lane, other, point);
             }
         }
@@ -183,12 +183,12 @@ impl Routes {
 
     fn covered(&self, target: WaitTarget, lanes: &Lanes) -> Vec<Snapshot> {
         let of = |lane: usize| Some(self.snapshot(lane, self.chains.get(lane)?.last?));
-        let streams = || lanes.lanes.iter().enumerate().skip(HOST + 1);
+        let streams = || lanes.list.iter().enumerate().skip(HOST + 1);
         match target {
             WaitTarget::Event(event) => self.records.get(&event).cloned().into_iter().collect(),
             WaitTarget::Stream(stream) => {
                 let Some(lane) = lanes.of(stream) else { return Vec::new() };
-                let this = &lanes.lanes[lane];
+                let this = &lanes.list[lane];
                 let held = streams().filter(|(_, other)| {
                     this.legacy_default
                         && other.blocking

@@ -36,7 +36,7 @@ pub(crate) struct Edge {
 
 impl StreamGraph {
     pub(crate) fn new(survey: &Survey) -> Self {
-        let lanes = &survey.lanes.lanes;
+        let lanes = &survey.lanes.list;
         let touches = |lane: usize| {
             survey.waits.edges.iter().filter(|((from, to), _)| *from == lane || *to == lane).count()
         };

@@ -93,9 +93,9 @@ fn a_lifetime_finding_shows_both_owners_and_the_free() {
     assert_eq!(of(Role::Alloc).len(), 2);
     let slice = &survey.slices[0];
     let free = slice.nodes.iter().find(|node| node.role == Role::Free).unwrap();
-    assert_eq!(survey.lanes.lanes[free.point.lane].stream, Some(DEFAULT), "a block is freed to its owner");
+    assert_eq!(survey.lanes.list[free.point.lane].stream, Some(DEFAULT), "a block is freed to its owner");
     let history: Vec<usize> =
-        survey.blocks.histories.iter().map(|history| history.head.len() + history.tail.len()).collect();
+        survey.blocks.list.iter().map(|history| history.head.len() + history.tail.len()).collect();
     assert_eq!(history, [4, 2], "handed out, written, read, freed; handed out, written");
 }
 
@@ -113,7 +113,7 @@ fn streams_that_wait_for_each_other_are_a_loop() {
     sample.synchronize(7, THIRD);
     let survey = Survey::of_streams(&sample.trace);
     let graph = StreamGraph::new(&survey);
-    let streams: Vec<_> = graph.rows.iter().map(|&row| survey.lanes.lanes[row].stream).collect();
+    let streams: Vec<_> = graph.rows.iter().map(|&row| survey.lanes.list[row].stream).collect();
     assert_eq!(streams, [Some(DEFAULT), Some(SIDE), Some(THIRD), None]);
     assert_eq!(graph.loops, [[0, 1]]);
     let edges: Vec<_> =

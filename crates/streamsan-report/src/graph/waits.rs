@@ -51,7 +51,7 @@ impl Waits {
                 WaitTarget::Event(_) => self.add(record.map(|record| record.lane), point, record),
                 WaitTarget::Stream(stream) => self.add(lanes.of(stream), point, None),
                 WaitTarget::Device(device) => {
-                    let streams = lanes.lanes.iter().enumerate().skip(HOST + 1);
+                    let streams = lanes.list.iter().enumerate().skip(HOST + 1);
                     let covered: Vec<usize> =
                         streams.filter(|(_, lane)| lane.device == device).map(|(index, _)| index).collect();
                     for lane in covered {

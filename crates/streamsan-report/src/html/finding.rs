@@ -13,7 +13,7 @@ use crate::notes::notes;
 use crate::numbers::{counted, grouped};
 use crate::places::user_stack;
 use crate::svg::escape::escape;
-use crate::svg::lanes::Drawing;
+use crate::svg::lanes::{Drawing, LEGEND};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use streamsan_check::{Actor, Finding, Level};
@@ -64,7 +64,7 @@ pub(super) fn full(
         let operations = context.checked.report.coverage.operations;
         let drawing = Drawing { slice, finding, lanes: context.lanes, log, names, operations };
         if let Some(svg) = drawing.inline() {
-            let legend = if open { format!("{}; ", drawing.legend()) } else { String::new() };
+            let legend = if open { format!("{LEGEND}; ") } else { String::new() };
             let _ = write!(
                 html,
                 "<figure class=\"lanes\"><div class=\"scroll\" tabindex=\"0\">{svg}</div><figcaption>{legend}{}. <a class=\"script\" href=\"#timeline\" data-show=\"{id}\">Show in the timeline</a></figcaption></figure>",
@@ -84,9 +84,9 @@ pub(super) fn full(
     html.push_str("</div>");
     html.push_str(&stacks(&places, context));
     let rule = finding.rule;
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "<p class=\"about\"><b>{} {}</b>: {} <code>streamsan explain {}</code></p></div></details>\n",
+        "<p class=\"about\"><b>{} {}</b>: {} <code>streamsan explain {}</code></p></div></details>",
         rule.code(),
         rule.name(),
         rich(rule.summary()),

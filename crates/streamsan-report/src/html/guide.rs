@@ -58,9 +58,9 @@ pub(super) fn section(parts: &[Part<'_>], tool: &str, html: &mut String) {
             }
         }
     }
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "<tr><th scope=\"row\">report</th><td>{}</td></tr></tbody></table></section>\n",
+        "<tr><th scope=\"row\">report</th><td>{}</td></tr></tbody></table></section>",
         escape(tool)
     );
 }

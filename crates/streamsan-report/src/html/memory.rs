@@ -14,7 +14,7 @@ pub(super) fn section(parts: &[Part<'_>], html: &mut String) {
     html.push_str("<section id=\"memory\"><h2>Memory of the findings</h2>");
     let mut any = false;
     for part in parts {
-        let histories = &part.survey.blocks.histories;
+        let histories = &part.survey.blocks.list;
         if histories.is_empty() {
             continue;
         }

@@ -187,7 +187,7 @@ fn section_of_findings(count: usize, findings: &str, facets: &Facets, html: &mut
         select("stream", "all streams", &facets.streams, html);
         html.push_str("<select id=\"sort\" aria-label=\"order\"><option value=\"given\">errors first</option><option value=\"first\">first seen</option><option value=\"count\">most often</option></select><output id=\"shown\" aria-live=\"polite\"></output></form>");
     }
-    let _ = write!(html, "<div id=\"list\">{findings}</div></section>\n");
+    let _ = writeln!(html, "<div id=\"list\">{findings}</div></section>");
 }
 
 fn select(id: &str, all: &str, values: &BTreeSet<String>, html: &mut String) {

@@ -128,7 +128,7 @@ fn one(part: &Part<'_>, html: &mut String) {
 
 /// Lanes with a row, in their order: those of the findings, then the busiest. And how many have none.
 fn rows(part: &Part<'_>) -> (Vec<usize>, usize) {
-    let lanes = &part.survey.lanes.lanes;
+    let lanes = &part.survey.lanes.list;
     let of_findings: BTreeSet<usize> =
         part.survey.slices.iter().flat_map(|slice| slice.nodes.iter().map(|node| node.point.lane)).collect();
     let waits = |lane: usize| part.survey.waits.edges.keys().any(|&(from, to)| from == lane || to == lane);
@@ -230,10 +230,10 @@ fn data(part: &Part<'_>, rows: &[usize], pins: Vec<Pin>) -> Data {
         .iter()
         .map(|&lane| Row {
             name: lane_name(&part.survey.lanes, lane, &part.names),
-            operations: part.survey.lanes.lanes[lane].operations,
+            operations: part.survey.lanes.list[lane].operations,
         })
         .collect();
-    let total: u64 = part.survey.lanes.lanes.iter().map(|lane| lane.operations).sum();
+    let total: u64 = part.survey.lanes.list.iter().map(|lane| lane.operations).sum();
     let rest = total - named.iter().map(|row| row.operations).sum::<u64>();
     if rest > 0 {
         named.push(Row { name: "other streams".to_owned(), operations: rest });

@@ -21,15 +21,11 @@ pub(crate) fn escape(text: &str) -> String {
 /// Those are control characters, which XML does not allow, and the characters that turn the direction of what
 /// follows, which make code read differently from what runs.
 pub(crate) fn visible(character: char) -> char {
-    match character {
-        '\n' | '\t' => character,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}' => {
-            '\u{fffd}'
-        }
-        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
-        _ if character.is_control() => '\u{fffd}',
-        _ => character,
-    }
+    const TURNING: [char; 3] = ['\u{200e}', '\u{200f}', '\u{061c}'];
+    let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || TURNING.contains(&character);
+    let control = character.is_control() && !matches!(character, '\n' | '\t');
+    if turns || control || matches!(character, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { character }
 }
 
 #[cfg(test)]

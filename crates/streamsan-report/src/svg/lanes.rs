@@ -14,6 +14,10 @@ use std::fmt::Write as _;
 use streamsan_check::Finding;
 use streamsan_trace::{AccessMode, BlockId, EventKind, Log};
 
+/// What the shapes mean.
+pub(crate) const LEGEND: &str =
+    "box: operation; ring: event record or wait; arrow: ordered; dashed: no order between the two";
+
 const LANE: f64 = 70.0;
 const BOX: f64 = 26.0;
 const RING: f64 = 6.0;
@@ -55,8 +59,8 @@ impl Placed {
         if self.ring {
             (self.middle() - RING, self.middle() + RING)
         } else {
-            let half = (width(&self.text) + 16.0) / 2.0;
-            (self.middle() - half, self.middle() + half)
+            let wide = width(&self.text) + 16.0;
+            (self.middle() - wide / 2.0, self.middle() + wide / 2.0)
         }
     }
 }
@@ -75,12 +79,7 @@ impl Drawing<'_> {
     pub(crate) fn file(&self, id: &str) -> String {
         let (width, height, body) = self.body();
         let title = format!("{id} {} {}", self.finding.rule.code(), headline(self.finding, self.names));
-        file(width, height, &title, &[self.legend().to_owned(), self.caption()], &body)
-    }
-
-    /// What the shapes mean.
-    pub(crate) fn legend(&self) -> &'static str {
-        "box: operation; ring: event record or wait; arrow: ordered; dashed: no order between the two"
+        file(width, height, &title, &[LEGEND.to_owned(), self.caption()], &body)
     }
 
     /// What part of the run is shown.
@@ -103,11 +102,6 @@ impl Drawing<'_> {
     /// The lanes from top to bottom with their names.
     pub(crate) fn lane_names(&self) -> Vec<(usize, String)> {
         self.rows().into_iter().map(|lane| (lane, lane_name(self.lanes, lane, self.names))).collect()
-    }
-
-    /// Whether a node is one of the two operations.
-    pub(crate) fn is_access(&self, node: &Node) -> bool {
-        matches!(node.role, Role::First | Role::Second)
     }
 
     fn sentence(&self) -> String {
@@ -267,7 +261,7 @@ impl Drawing<'_> {
                 _ => "hollow",
             };
             let filled = class != "hollow";
-            let access = if self.is_access(node) { " access" } else { "" };
+            let access = if is_access(node) { " access" } else { "" };
             let _ = write!(
                 body,
                 "<rect class=\"{class}{access}\" x=\"{:.0}\" y=\"{:.0}\" width=\"{wide:.0}\" height=\"{BOX}\" rx=\"4\"/><text class=\"{}\" text-anchor=\"middle\" x=\"{middle:.0}\" y=\"{:.0}\">{}</text>",
@@ -358,6 +352,11 @@ impl Drawing<'_> {
 /// `data.py:18` of a path.
 fn file_name(line: &str) -> String {
     line.rsplit('/').next().unwrap_or(line).to_owned()
+}
+
+/// Whether a node is one of the two operations.
+pub(crate) fn is_access(node: &Node) -> bool {
+    matches!(node.role, Role::First | Role::Second)
 }
 
 fn is_operation(node: &Node) -> bool {

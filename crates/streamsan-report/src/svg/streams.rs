@@ -46,7 +46,7 @@ fn loop_text(members: &[usize], graph: &StreamGraph, survey: &Survey, names: &Na
     let list: Vec<String> =
         members.iter().map(|&row| lane_name(&survey.lanes, graph.rows[row], names)).collect();
     let text = match list.as_slice() {
-        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        [others @ .., end] if !others.is_empty() => format!("{} and {end}", others.join(", ")),
         _ => list.join(", "),
     };
     format!("{text} wait for each other (dashed frame): no error in itself")
@@ -81,8 +81,8 @@ fn body(graph: &StreamGraph, survey: &Survey, names: &Names<'_>) -> (f64, f64, S
         .rows
         .iter()
         .map(|&lane| {
-            let operations = survey.lanes.lanes[lane].operations;
-            let second = match survey.lanes.lanes[lane].stream {
+            let operations = survey.lanes.list[lane].operations;
+            let second = match survey.lanes.list[lane].stream {
                 None => "the program's thread".to_owned(),
                 Some(_) => counted(operations, "operation", "operations"),
             };
