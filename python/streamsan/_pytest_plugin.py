@@ -29,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="write HTML, SARIF and the trace of each test with hazards to this folder; implies --streamsan",
     )
+    group.addoption(
+        "--streamsan-baseline",
+        metavar="FILE",
+        help="known findings, as `streamsan check --write-baseline` writes them",
+    )
     parser.addini("streamsan", "check each run for hazards between CUDA streams", type="bool", default=False)
     parser.addini(
         "streamsan_error_on_warning", "warnings of streamsan fail a test too", type="bool", default=False

@@ -219,7 +219,7 @@ class Ending:
         traces = [trace for trace, _, _ in self._totals.failing]
         empty = self._folder / "nothing.sstrace"
         if not traces:
-            _core.write_program("nothing", "", str(empty))
+            _core.write_program("nothing", "streams default\n", str(empty))
             traces = [str(empty)]
         whole = place / "streamsan.sarif"
         done = self._judge.command(["--force", "-o", str(whole), *traces])
@@ -243,7 +243,7 @@ class Ending:
         for trace, ignore, _ in self._totals.failing:
             options = ["--ignore", ",".join(ignore)] if ignore else []
             done = self._judge.command(["--output-format", "github", *options, trace])
-            lines.update(dict.fromkeys(done.stdout.splitlines()))
+            lines.update(dict.fromkeys(line for line in done.stdout.splitlines() if line.startswith("::")))
         return "\n".join(lines)
 
 

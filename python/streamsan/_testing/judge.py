@@ -44,6 +44,12 @@ class Judge:
         """Reads what is set."""
         self._root = config.rootpath
         self._options = ["--error-on-warning"] if config.getini("streamsan_error_on_warning") else []
+        baseline = config.option.streamsan_baseline
+        if baseline:
+            path = Path(config.invocation_params.dir, baseline)
+            if not path.is_file():
+                raise pytest.UsageError(f"--streamsan-baseline: there is no file {path}")
+            self._options += ["--baseline", str(path)]
         self.wants_reports = bool(config.option.streamsan_report)
 
     def check(self, trace: Path, ignore: Sequence[str] = (), *, reports: bool = False) -> Verdict:
