@@ -130,7 +130,10 @@ def merged(known: dict[str, Any], pair: dict[str, str], suites: dict[str, Any]) 
     older = [entry for entry in known["tested"] if key(entry) == key(pair)]
     kept = [entry for entry in known["tested"] if key(entry) != key(pair)]
     before = older[0]["suites"] if older and older[0]["torch"] == pair["torch"] else {}
-    entry = {**pair, "suites": {**before, **suites}}
+    now = {**before, **suites}
+    if "torch" in now:
+        now.pop("basics", None)
+    entry = {**pair, "suites": now}
     return {**known, "tested": sorted([*kept, entry], key=key)}
 
 

@@ -103,6 +103,15 @@ SAMPLE = re.compile(
 NUMBER = re.compile(r"#\d+")
 
 
+def comparable(report):
+    report = NUMBER.sub("#", report.strip())
+    if sys.version_info < (3, 11):
+        # This Python keeps no columns: a position is its line, and the whole line is marked.
+        report = re.sub(r"(\.py:\d+):\d+", r"\1", report)
+        report = re.sub(r"^( *\|) +[\^-]+", r"\1", report, flags=re.MULTILINE)
+    return report
+
+
 def test_the_report_in_the_readme_is_what_is_printed(tmp_path):
     [(command, shown)] = SAMPLE.findall((ROOT / "README.md").read_text())
     program, run_word, script = command.split()
@@ -110,7 +119,7 @@ def test_the_report_in_the_readme_is_what_is_printed(tmp_path):
     assert done.returncode == 66, done.stderr
     # What stands around the report is about the files of this run.
     lines = [line for line in done.stderr.splitlines() if not line.startswith("streamsan> ")]
-    assert NUMBER.sub("#", "\n".join(lines).strip()) == NUMBER.sub("#", shown.strip())
+    assert comparable("\n".join(lines)) == comparable(shown)
 
 
 def test_the_readme_names_every_rule(tmp_path):

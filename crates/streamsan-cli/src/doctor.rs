@@ -1,12 +1,16 @@
-//! `streamsan doctor`: what can be recorded here.
+//! `streamsan doctor`: what can be recorded here, and with which versions that was tested.
+
+mod versions;
 
 use crate::fault::Fault;
 use crate::run::installation::Installation;
 use crate::run::python::Python;
 use crate::{ExitStatus, TOOL, output};
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use versions::{Standing, Versions};
 
 /// Asks the device library for the version of its table; in a process of its own, as it takes over CUDA.
 const TABLE_VERSION: &str = "\
@@ -23,6 +27,8 @@ pub(crate) fn doctor() -> i32 {
         obstacles.extend(fault);
     };
     output::print(&format!("{TOOL}\n"));
+    let versions = Versions::built_in();
+    let mut own = String::new();
     match Python::find() {
         Err(fault) => row("Python", "not found", Some(fault)),
         Ok(python) => {
@@ -31,6 +37,7 @@ pub(crate) fn doctor() -> i32 {
             row("platform", &platform, python.can_record().err());
             row("Python", &format!("{} ({})", python.fact("python"), python.fact("executable")), None);
             row("torch", &torch(&python), python.has_suitable_torch().err());
+            own = standing(&versions, &python);
             match Installation::find(&python) {
                 Err(fault) => row("device library", "not found", Some(fault)),
                 Ok(installation) => {
@@ -43,6 +50,10 @@ pub(crate) fn doctor() -> i32 {
         }
     }
     row("GPU", &gpu(), None);
+    output::print(&format!(
+        "\nTested with this streamsan (tests that passed, of those that ran):\n\n{}{own}",
+        versions.table()
+    ));
     for obstacle in &obstacles {
         output::print(&format!("\n{obstacle}\n"));
     }
@@ -52,6 +63,38 @@ pub(crate) fn doctor() -> i32 {
     }
     output::print("\n`streamsan run` does not work here yet; `streamsan check` and `streamsan demo` do.\n");
     ExitStatus::Usage.code()
+}
+
+/// Where the versions of an interpreter stand, in sentences.
+fn standing(versions: &Versions, python: &Python) -> String {
+    let (torch, version) = (python.fact("torch"), python.fact("python"));
+    if torch.is_empty() {
+        return String::new();
+    }
+    let verdict = match versions.standing(torch, version, python.is_free_threaded()) {
+        Standing::Tested(failures) if failures.is_empty() => "tested".to_owned(),
+        Standing::Tested(failures) => format!("tested; what failed: {}", failures.join(", ")),
+        Standing::Likely(why) => format!("not tested, but likely to work: {why}"),
+        Standing::Unknown(why) => format!("not tested, and it may not work: {why}; {UNKNOWN}"),
+        Standing::DoesNotWork(why) => format!("known not to work: {why}"),
+    };
+    let mut text = format!("\nYours, torch {torch} with Python {version}: {verdict}.\n");
+    for note in versions.notes(version) {
+        let _ = writeln!(text, "{note}.");
+    }
+    text
+}
+
+/// What happens with versions that nobody has tried.
+const UNKNOWN: &str = "what streamsan needs of torch is looked for when torch is imported, and a run stops with a message if it is not there";
+
+/// What to say before a run with versions that were not tested, or that do not work.
+pub(crate) fn warning(python: &Python) -> Option<String> {
+    let torch = python.fact("torch");
+    match Versions::built_in().standing(torch, python.fact("python"), python.is_free_threaded()) {
+        Standing::Tested(..) | Standing::Likely(_) => None,
+        Standing::Unknown(why) | Standing::DoesNotWork(why) => Some(format!("{why}; streamsan doctor")),
+    }
 }
 
 fn torch(python: &Python) -> String {

@@ -39,6 +39,9 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     python.can_record()?;
     if target.needs_torch() {
         python.has_suitable_torch()?;
+        if let Some(warning) = crate::doctor::warning(&python) {
+            say(&warning);
+        }
     }
     let installation = Installation::find(&python)?;
     let trace = arguments.trace.clone().unwrap_or_else(|| target.default_trace());

@@ -63,6 +63,31 @@ fn doctor_names_every_obstacle() {
 }
 
 #[test]
+fn doctor_says_where_versions_stand() {
+    let said = |from: &str, to: &str| {
+        let workplace = Workplace::new();
+        workplace.fact(from, to);
+        workplace.run("doctor").stdout
+    };
+    let usual = said("torch=2.11.0+cu130", "torch=2.11.0+cu130");
+    for expected in [
+        "\nTested with this streamsan (tests that passed, of those that ran):\n\n  torch   CUDA  Python 3.10  ",
+        "\nYours, torch 2.11.0+cu130 with Python 3.11.2: tested",
+    ] {
+        assert!(usual.contains(expected), "{usual}");
+    }
+    let newer = said("torch=2.11.0+cu130", "torch=9.1.0");
+    assert!(
+        newer.contains("\nYours, torch 9.1.0 with Python 3.11.2: not tested, and it may not work: "),
+        "{newer}"
+    );
+    let old = said("python=3.11.2", "python=3.10.4");
+    assert!(old.contains("\nPython 3.10 does not keep columns: "), "{old}");
+    let free = said("machine=x86_64", "machine=x86_64\nfree_threaded=1");
+    assert!(free.contains(": known not to work: Python without a global interpreter lock"), "{free}");
+}
+
+#[test]
 fn dump_has_a_line_for_each_event() {
     let workplace = Workplace::new();
     workplace.trace("run.sstrace", BAD);
@@ -93,7 +118,7 @@ fn version() {
 fn page_of_the_command_line_is_current() {
     let workplace = Workplace::new();
     let mut page = include_str!("support/cli.md").to_owned();
-    for command in ["", "run", "check", "explain", "demo", "doctor"] {
+    for command in ["", "run", "check", "graph", "explain", "demo", "doctor"] {
         let said = workplace.run(format!("{command} --help").trim());
         assert_eq!(said.code, 0);
         let title = format!("streamsan {command}");

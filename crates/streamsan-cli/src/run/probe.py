@@ -4,6 +4,7 @@ import importlib.util
 import platform
 import runpy
 import sys
+import sysconfig
 
 
 def say(key: str, value: object) -> None:
@@ -25,6 +26,7 @@ def folder(name: str) -> str:
 sys.path = [entry for entry in sys.path if entry]
 say("python", platform.python_version())
 say("executable", sys.executable)
+say("free_threaded", sysconfig.get_config_var("Py_GIL_DISABLED") or 0)
 say("system", sys.platform)
 say("machine", platform.machine())
 say("libc", " ".join(platform.libc_ver()).strip())

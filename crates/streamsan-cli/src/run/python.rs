@@ -64,6 +64,11 @@ impl Python {
         format!("Python {} ({})", self.fact("python"), self.fact("executable"))
     }
 
+    /// Whether it was built without the global interpreter lock.
+    pub(crate) fn is_free_threaded(&self) -> bool {
+        self.fact("free_threaded") == "1"
+    }
+
     /// Whether a preloaded library can work in this interpreter.
     pub(crate) fn can_record(&self) -> Result<(), Fault> {
         let (system, machine, libc) = (self.fact("system"), self.fact("machine"), self.fact("libc"));
