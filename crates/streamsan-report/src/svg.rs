@@ -38,10 +38,12 @@ pub(crate) fn shorten(text: &str, limit: usize) -> String {
 
 /// An element to be put in a page.
 pub(crate) fn inline(width: f64, height: f64, sentence: &str, body: &str) -> String {
+    // A wide one shrinks as far as it can still be read, then it is scrolled.
+    let least = if width <= 900.0 { width } else { (width * 0.75).max(900.0) };
     let mut text = String::new();
     let _ = write!(
         text,
-        "<svg class=\"drawing\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
+        "<svg class=\"drawing\" style=\"min-width:{least:.0}px\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
         escape(sentence)
     );
     text
