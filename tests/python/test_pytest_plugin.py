@@ -70,18 +70,6 @@ def racing_end():
 def test_teardown(racing_end):  # PASSED HAZARD
     pass
 
-@pytest.fixture(scope="module")
-def racing_setup():
-    race()
-
-@pytest.mark.xdist_group("fixtures")
-def test_the_first(racing_setup):  # HAZARD
-    pass
-
-@pytest.mark.xdist_group("fixtures")
-def test_the_second(racing_setup):  # PASSED
-    ordered()
-
 @pytest.mark.streamsan(ignore=["SS101"])
 def test_ignored():  # PASSED
     race()
@@ -119,10 +107,25 @@ def test_forks():  # HAZARD
 """
 
 
+FIXTURES = """
+from helpers import *
+
+@pytest.fixture(scope="module")
+def racing_setup():
+    race()
+
+def test_the_first(racing_setup):  # HAZARD
+    pass
+
+def test_the_second(racing_setup):  # PASSED
+    ordered()
+"""
+
+
 def expected():
-    """What `TESTS` says itself."""
+    """What the tests say themselves."""
     words = {}
-    for name, said in re.findall(r"def (test_\w+)\(.*\):  # ([A-Z ]+)$", TESTS, re.MULTILINE):
+    for name, said in re.findall(r"def (test_\w+)\(.*\):  # ([A-Z ]+)$", TESTS + FIXTURES, re.MULTILINE):
         words[name] = said.split()
     return words
 
@@ -167,15 +170,12 @@ def words(output):
     return {name: sorted(set(said), key=said.index) for name, said in said.items()}
 
 
-@pytest.mark.parametrize("options", [[], ["-n", "2", "--dist", "loadgroup"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("options", [[], ["-n", "2", "--dist", "loadfile"]], ids=["alone", "xdist"])
 def test_what_becomes_of_tests(folder, options):
     if options:
         pytest.importorskip("xdist", reason="no pytest-xdist: scripts/ensure_tools.py")
-        # Without xdist its marker would be unknown.
-        tests = TESTS
-    else:
-        tests = TESTS.replace('@pytest.mark.xdist_group("fixtures")\n', "")
-    (folder.path / "test_all.py").write_text(tests)
+    (folder.path / "test_all.py").write_text(TESTS)
+    (folder.path / "test_fixtures.py").write_text(FIXTURES)
     strict = ["--strict-markers", "-p", "no:cacheprovider", "-p", "no:randomly", "-W", "error", "-rA"]
     strict += ["--junitxml=junit.xml", "--streamsan-report=report"]
     done = folder.pytest("--streamsan", *strict, *options, status=1)
