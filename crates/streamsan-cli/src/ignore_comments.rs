@@ -173,20 +173,16 @@ impl<'a> Iterator for Lines<'a> {
         let mut rest = line;
         loop {
             if let Some(quotes) = self.inside {
-                match end_of_string(rest, quotes) {
-                    Some(end) => {
+                let Some(end) = end_of_string(rest, quotes) else {
+                    // A string in single quotes that is open at the end of its line goes on after a backslash; else
+                    // it is a mistake of the program, and ends.
+                    if quotes.len() == 1 && !rest.ends_with('\\') {
                         self.inside = None;
-                        rest = &rest[end..];
                     }
-                    // A string in single quotes that is open at the end of its line goes on after a backslash; else it
-                    // is a mistake of the program, and ends.
-                    None => {
-                        if quotes.len() == 1 && !rest.ends_with('\\') {
-                            self.inside = None;
-                        }
-                        return Some(Line { comment: None, has_code });
-                    }
-                }
+                    return Some(Line { comment: None, has_code });
+                };
+                self.inside = None;
+                rest = &rest[end..];
             }
             let Some(at) = rest.find(['#', '"', '\'']) else {
                 has_code |= !rest.trim().is_empty();

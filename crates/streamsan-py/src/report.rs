@@ -37,26 +37,30 @@ const SUFFIXES: [(&str, &str); 6] = [
     ("xml", "junit"),
 ];
 
+/// A mistake as (file, line, message).
+type Said = (String, u32, String);
+
 /// Checks traces. Returns the reports that values are made of, by format, and the ignore comments that are not as they
 /// should be, as (file, line, message).
 ///
 /// Raises `OSError` if a file cannot be read, `TraceError` if it is no trace, `ValueError` if a rule is none.
 #[pyfunction]
 #[pyo3(signature = (paths, select, ignore, region=None))]
-pub fn check<'py>(
-    py: Python<'py>,
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
+pub fn check(
+    py: Python<'_>,
     paths: Vec<PathBuf>,
     select: Vec<String>,
     ignore: Vec<String>,
     region: Option<(u64, u64)>,
-) -> PyResult<(Bound<'py, PyDict>, Vec<(String, u32, String)>)> {
+) -> PyResult<(Bound<'_, PyDict>, Vec<Said>)> {
     let request = Request { select, ignore, region };
     let (texts, mistakes) = py
         .detach(|| {
             let checks = Checks::of_files(&paths, &request)?;
             let texts: Vec<_> =
                 FORMATS[..CARRIED].iter().map(|&(name, format)| (name, checks.render(format))).collect();
-            let mistakes: Vec<(String, u32, String)> = checks
+            let mistakes: Vec<Said> = checks
                 .mistakes()
                 .map(|mistake| (mistake.file.clone(), mistake.line, mistake.message.clone()))
                 .collect();
@@ -73,6 +77,7 @@ pub fn check<'py>(
 /// Checks traces and writes the report in a format of [`formats`]. Raises as `check` does.
 #[pyfunction]
 #[pyo3(signature = (paths, format, select, ignore, region=None))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn render(
     py: Python<'_>,
     paths: Vec<PathBuf>,

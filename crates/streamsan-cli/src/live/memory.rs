@@ -27,14 +27,12 @@ impl Known {
             EventKind::EventRecord { stream, .. }
             | EventKind::EventWait { stream, .. }
             | EventKind::Op { stream, .. } => {
-                if self.used.insert(stream) {
-                    self.streams.push(*event);
-                }
+                let is_first = self.used.insert(stream);
+                self.streams.extend(is_first.then_some(*event));
             }
             EventKind::Name { subject: Subject::Stream(stream), name, .. } => {
-                if self.named.insert((stream, name)) {
-                    self.streams.push(*event);
-                }
+                let is_new = self.named.insert((stream, name));
+                self.streams.extend(is_new.then_some(*event));
             }
             EventKind::Alloc { block, .. } | EventKind::Name { subject: Subject::Block(block), .. } => {
                 self.blocks.entry(block).or_default().push(*event);

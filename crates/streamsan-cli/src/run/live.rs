@@ -10,7 +10,7 @@ use crate::output::say;
 use crate::wanted::Wanted;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -71,7 +71,7 @@ impl Watcher {
             return;
         }
         for path in self.traces.found() {
-            let found = self.advance(path);
+            let found = self.advance(&path);
             for finding in &found {
                 tell(finding);
             }
@@ -84,17 +84,17 @@ impl Watcher {
         }
     }
 
-    fn advance(&mut self, path: PathBuf) -> Vec<NewFinding> {
+    fn advance(&mut self, path: &Path) -> Vec<NewFinding> {
         let shown = path.display().to_string();
         let wanted = &self.wanted;
-        let open = || match LiveTrace::with(&path, wanted.clone()) {
+        let open = || match LiveTrace::with(path, wanted.clone()) {
             Ok(trace) => Some(trace),
             Err(error) => {
                 say(&format!("cannot check {shown} live: {error}"));
                 None
             }
         };
-        let slot = self.open.entry(path.clone()).or_insert_with(open);
+        let slot = self.open.entry(path.to_owned()).or_insert_with(open);
         let Some(trace) = slot else { return Vec::new() };
         match trace.advance() {
             Ok(found) => found,
