@@ -50,7 +50,7 @@ fn trace(count: usize, pairs: usize) -> Trace {
         });
         trace.tables.sites.push(vec![streamsan_trace::FrameId(line as u32)]);
     }
-    trace.header.directory = "/job".to_owned();
+    "/job".clone_into(&mut trace.header.directory);
     let push = |trace: &mut Trace, site, kind| {
         let number = OpNumber(trace.events.len() as u64 + 1);
         trace.events.push(Event { number, thread: ThreadId(0), site: SiteId(site), kind });

@@ -129,3 +129,19 @@ fn a_page_stays_small_with_100_000_hazards_and_a_long_run() {
         assert_eq!(html.contains("not on this page"), shown < report.findings.len());
     }
 }
+
+#[test]
+fn three_hundred_streams_are_still_a_page() {
+    let mut sample = unordered("x", "mul");
+    let y = sample.alloc(5, "y");
+    for stream in (100..400).map(streamsan_trace::StreamId) {
+        sample.wait(6, stream, DEFAULT);
+        sample.op(7, stream, "relu", AccessMode::Read, y);
+    }
+    let report = sample.check();
+    let html = page(&sample.trace, &report, &NoSources);
+    assert!(html.len() < 300_000, "{}", html.len());
+    assert!(html.contains("262 more streams in one row"), "40 have their own");
+    assert!(html.contains("more streams, not drawn"));
+    assert!(html.contains(r#"{"name":"other streams","operations":262}"#));
+}

@@ -36,7 +36,7 @@ pub(crate) fn captions(graph: &StreamGraph, survey: &Survey, names: &Names<'_>) 
     ];
     lines.extend(graph.loops.iter().map(|members| loop_text(members, graph, survey, names)));
     if graph.left_out > 0 {
-        lines.push(format!("{} more, not drawn", counted(graph.left_out as u64, "stream", "streams")));
+        lines.push(format!("{}, not drawn", counted(graph.left_out as u64, "more stream", "more streams")));
     }
     lines
 }
