@@ -308,7 +308,41 @@ def test_a_worker_that_crashes_is_checked(folder):
     )
     output = folder.pytest("--streamsan", "-n", "1", status=1).stdout
     assert "worker 'gw0' crashed" in output
-    assert "streamsan: a process outside of tests: 1 error" in output and "helpers.py:8" in output
+    assert "streamsan: a process that no test started, or a worker that crashed: 1 error" in output
+    assert "helpers.py:8" in output and len(folder.left()) == 1
+
+
+def test_what_no_test_did(folder):
+    (folder.path / "test_it.py").write_text(
+        "from helpers import *\nrace()\n"
+        "child = [sys.executable, '-c', 'import helpers; helpers.race()']\n"
+        "subprocess.run(child, check=True)\n"
+        "def test_ordered(): ordered()\n"
+    )
+    output = folder.pytest("--streamsan", status=1).stdout
+    assert "streamsan: outside of tests: 1 error" in output
+    assert "streamsan: a process that no test started, or a worker that crashed: 1 error" in output
+    assert "= 1 passed in" in output and "hazards in 2 places outside of tests" in output
+
+
+def test_the_whole_run_is_checked_again(folder):
+    """A live check that is blind stands for one with a fault."""
+    (folder.path / "conftest.py").write_text(
+        """
+from streamsan._testing.follow import Follower
+take = Follower._take
+
+def blind(self):
+    first, last, found, complete = take(self)
+    return first, last, set(), True
+
+Follower._take = blind
+"""
+    )
+    (folder.path / "test_it.py").write_text("from helpers import *\ndef test_race(): race()\n")
+    output = folder.pytest("--streamsan", status=1).stdout
+    title = "streamsan: found when the whole run was checked again: SS101 helpers.py:6 -> helpers.py:8"
+    assert title in output and "1 passed" in output
 
 
 def test_under_streamsan_run_it_is_not_started_again(folder):

@@ -73,17 +73,15 @@ class Ending:
                 shutil.move(source, place / source.name)
         return place / trace.name
 
-    def outside(self, found: tuple[Verdict, Path] | None, what: str = "outside of tests") -> None:
-        """Something was found that belongs to no test."""
-        if found is None:
+    def outside(self) -> None:
+        """Judges what was done since the last test."""
+        try:
+            found = self._follower.judge(())
+        except (RuntimeError, OSError) as error:
+            self._totals.unreadable.append(f"outside of tests: {error}")
             return
-        verdict, trace = found
-        if verdict.fails:
-            kept = self.keep(trace)
-            self._totals.failing.append((str(kept), [], list(verdict.fingerprints)))
-            self._totals.elsewhere.append((f"{what}: {verdict.title}", verdict.text))
-        else:
-            self._totals.warnings += [(what, line) for line in verdict.lines]
+        if found is not None:
+            self._add("outside of tests", *found, [])
 
     def expect(self, label: str, trace: Path, ignore: Sequence[str]) -> None:
         """A test has ended which may have started processes that write `trace` and what is named after it."""
@@ -119,7 +117,8 @@ class Ending:
         if os.getpid() != self._process:
             return
         totals = self._totals
-        self.outside(self._follower.judge((), "-end"))
+        self.outside()
+        self._check_whole()
         for label, trace, ignore in self._expected:
             self._check_processes(f"a process that {label} started", trace, ignore)
         totals.tests += self._follower.checked
@@ -129,11 +128,12 @@ class Ending:
             worker: Any = self._config
             worker.workeroutput["streamsan"] = json.dumps(vars(totals))
             return
-        self._check_processes("a process outside of tests", self._folder / "main.sstrace", [])
+        unknown = "a process that no test started, or a worker that crashed"
+        self._check_processes(unknown, self._folder / "main.sstrace", [])
         for trace in sorted(self._folder.glob("*-outside-process.sstrace")):
-            self._check_processes("a process outside of tests", trace, [])
+            self._check_processes("a process started outside of tests", trace, [])
         self._write_sarif()
-        if totals.elsewhere and session.exitstatus in (
+        if (totals.elsewhere or totals.unreadable) and session.exitstatus in (
             pytest.ExitCode.OK,
             pytest.ExitCode.NO_TESTS_COLLECTED,
         ):
@@ -200,12 +200,33 @@ class Ending:
             except (TraceError, OSError, RuntimeError) as error:
                 self._totals.unreadable.append(f"{what}: {error}")
                 continue
-            if verdict.fails:
-                kept = self.keep(path)
-                self._totals.failing.append((str(kept), ignore, list(verdict.fingerprints)))
-                self._totals.elsewhere.append((f"{what}: {verdict.title}", verdict.text))
-            else:
-                self._totals.warnings += [(what, line) for line in verdict.lines]
+            self._add(what, verdict, path, ignore)
+
+    def _check_whole(self) -> None:
+        """Checks the trace of this process again from its file: nothing may be missing, nothing lost."""
+        if self._follower.operations_recorded() == 0:
+            return
+        trace = self._follower.trace
+        try:
+            verdict, missed = self._follower.whole()
+        except (RuntimeError, OSError) as error:
+            self._totals.unreadable.append(f"{trace}: {error}")
+            return
+        if verdict.lost:
+            self._totals.unreadable.append(f"{trace}: a part of it was lost, such as when the disk is full")
+        if missed and verdict.fails:
+            self._totals.failing.append((str(trace), [], list(verdict.fingerprints)))
+            title = f"found when the whole run was checked again: {', '.join(missed)}"
+            self._totals.elsewhere.append((title, verdict.text))
+
+    def _add(self, what: str, verdict: Verdict, trace: Path, ignore: Sequence[str]) -> None:
+        """Takes what was found elsewhere than in a test."""
+        if verdict.fails:
+            kept = self.keep(trace)
+            self._totals.failing.append((str(kept), list(ignore), list(verdict.fingerprints)))
+            self._totals.elsewhere.append((f"{what}: {verdict.title}", verdict.text))
+        else:
+            self._totals.warnings += [(what, line) for line in verdict.lines]
 
     def _write_sarif(self) -> None:
         """Writes one file for code scanning, also if there is nothing in it: that closes what is repaired."""

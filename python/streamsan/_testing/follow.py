@@ -44,9 +44,12 @@ class Follower:
         self._live: Any = core.Live(str(self.trace))
         self._first = 1
         self._number = 0
-        self._stem = f"{worker}-outside"
+        self._stem = f"{worker}-0-outside"
         self._operations_before = 0
         self._harmless: set[tuple[str, ...]] = set()
+        self._known: set[str] = set()
+        # Parts of which not all is reported, as first and last event.
+        self._silent: list[tuple[int, int]] = []
 
     def begin(self, label: str) -> None:
         """A test begins."""
@@ -69,22 +72,30 @@ class Follower:
         operations = core.operations_recorded() - self._operations_before
         self.operations += operations
         self.checked += operations > 0
-        self._stem = f"{self._worker}-outside"
+        self._stem = f"{self._worker}-{self._number}-outside"
         os.environ[_TRACE] = str(self._folder / f"{self._stem}-process.sstrace")
 
     def processes(self) -> Path:
         """Returns the trace that a process started now would write."""
         return self._folder / f"{self._stem}-process.sstrace"
 
+    def operations_recorded(self) -> int:
+        """Returns how many operations were recorded at all."""
+        core = recorder()
+        return core.operations_recorded() if core is not None else 0
+
     def skip(self) -> None:
-        """What was done since the last call belongs to nobody."""
-        self._take()
+        """What was done since the last call is not reported."""
+        first, last, _, _ = self._take()
+        self._silent.append((first, last))
 
     def judge(self, ignore: Sequence[str], part: str = "") -> tuple[Verdict, Path] | None:
         """Judges what was done since the last call. Returns None if there is nothing to say."""
         if recorder() is None:
             return None
         first, last, found, complete = self._take()
+        if ignore:
+            self._silent.append((first, last))
         key = (*ignore, *sorted(found))
         if complete and (not found or key in self._harmless):
             return None
@@ -92,11 +103,24 @@ class Follower:
         path = self._folder / f"{self._stem}{part}.sstrace"
         core.write_excerpt(str(self.trace), str(path), first, last)
         verdict = self._judge.check(path, ignore, reports=self._judge.wants_reports)
+        self._known.update(verdict.fingerprints)
         if not verdict.fails:
             self._harmless.add(key)
             for suffix in (".sstrace", ".html", ".sarif"):
                 path.with_suffix(suffix).unlink(missing_ok=True)
         return (verdict, path) if verdict.lines else None
+
+    def whole(self) -> tuple[Verdict, list[str]]:
+        """Checks the whole trace again. Returns that, and lines of findings that no part has had."""
+        verdict = self._judge.check(self.trace)
+        found = zip(verdict.fingerprints, verdict.later, verdict.lines, strict=True)
+        missed = [
+            line
+            for fingerprint, later, line in found
+            if fingerprint not in self._known
+            and not any(first <= later <= last for first, last in self._silent)
+        ]
+        return verdict, missed
 
     def _take(self) -> tuple[int, int, set[str], bool]:
         """Ends a part: its first and last event, what the check saw in it, and whether it came so far."""

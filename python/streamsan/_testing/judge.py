@@ -27,6 +27,8 @@ class Verdict:
         place: The file and line of the later operation of the first finding.
         fails: Whether it is to fail the test.
         fingerprints: Those of the findings.
+        later: The numbers of their later operations.
+        lost: Whether a part of the trace is lost.
     """
 
     title: str
@@ -35,6 +37,8 @@ class Verdict:
     place: tuple[str, int] | None
     fails: bool
     fingerprints: tuple[str, ...]
+    later: tuple[int, ...]
+    lost: bool
 
 
 class Judge:
@@ -126,6 +130,8 @@ def _verdict(document: dict[str, Any], text: str, fails: bool) -> Verdict:
         place=places[0] if places else None,
         fails=fails,
         fingerprints=tuple(finding["fingerprint"] for finding in findings),
+        later=tuple(finding["second"]["op"] for finding in findings),
+        lost=any(gap["reason"] in ("lost-events", "damaged") for gap in document["gaps"]),
     )
 
 

@@ -53,7 +53,7 @@ class Tests:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """The whole test, with the fixtures that it is the first or the last to need."""
-        self._ending.outside(self._follower.judge((), "-before"))
+        self._ending.outside()
         self._found.clear()
         self._wanted = wanted(item)
         self._follower.begin(item.nodeid)
@@ -65,8 +65,6 @@ class Tests:
                 if not self._wanted.silent:
                     self._ending.expect(item.nodeid, processes, self._wanted.ignore)
                 self._follower.end()
-                # What comes after the last phase is nobody's.
-                self._follower.skip()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Generator[None, None, None]:
