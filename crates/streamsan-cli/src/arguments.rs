@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::graph::GraphArguments;
+use crate::log::{LOG_HELP, LogArguments};
 use crate::status::{CHECK_HELP, RUN_HELP};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -44,6 +45,9 @@ pub(crate) enum Command {
     /// Draw who waits for whom, or the operations around a finding
     #[command(after_help = "Exit status: 0, or 2 if there is nothing to draw.")]
     Graph(GraphArguments),
+    /// Print the memory log: alloc, uses and free of a block, with the stream of each
+    #[command(after_help = LOG_HELP)]
+    Log(LogArguments),
     /// Explain a rule, or what cannot be seen
     #[command(after_help = "Exit status: 0, or 2 if there is no such page.")]
     Explain(ExplainArguments),

@@ -19,6 +19,7 @@ mod guard;
 mod ignore_comments;
 pub mod library;
 pub mod live;
+mod log;
 mod nearest;
 mod output;
 mod reports;
@@ -63,6 +64,7 @@ fn start(args: &[OsString]) -> i32 {
         Command::Run(arguments) => run::run(&arguments, args, color),
         Command::Check(arguments) => check::check(&arguments, color),
         Command::Graph(arguments) => graph::graph(&arguments),
+        Command::Log(arguments) => log::log(&arguments, color),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Demo => demo::demo(color),
         Command::Doctor => Ok(doctor::doctor()),

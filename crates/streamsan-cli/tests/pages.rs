@@ -118,7 +118,7 @@ fn version() {
 fn page_of_the_command_line_is_current() {
     let workplace = Workplace::new();
     let mut page = include_str!("support/cli.md").to_owned();
-    for command in ["", "run", "check", "graph", "explain", "demo", "doctor"] {
+    for command in ["", "run", "check", "graph", "log", "explain", "demo", "doctor"] {
         let said = workplace.run(format!("{command} --help").trim());
         assert_eq!(said.code, 0);
         let title = format!("streamsan {command}");

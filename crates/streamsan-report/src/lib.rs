@@ -21,6 +21,7 @@ mod json_lines;
 mod junit;
 mod labels;
 mod lines;
+pub mod memory_log;
 mod names;
 mod notes;
 mod numbers;
