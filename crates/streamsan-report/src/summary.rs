@@ -37,7 +37,10 @@ pub(crate) fn verdict(checked: &[Checked<'_>]) -> String {
     let ignored = ignored::count(checked);
     let mut not_shown = Vec::new();
     if hidden > 0 {
-        not_shown.push(format!("{} not shown (--ignore, --select, --baseline)", counted(hidden, "finding", "findings")));
+        not_shown.push(format!(
+            "{} not shown (--ignore, --select, --baseline)",
+            counted(hidden, "finding", "findings")
+        ));
     }
     if ignored > 0 {
         not_shown.push(format!("{} ignored", counted(ignored, "finding", "findings")));

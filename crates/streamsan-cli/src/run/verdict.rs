@@ -45,9 +45,9 @@ pub(super) fn with_check(
         ));
     }
     let operations: u64 = judged.iter().map(|one| one.report.coverage.operations).sum();
-    let errors = judged.iter().any(|one| {
-        one.report.has_errors() || wanted.error_on_warning && one.report.has_warnings()
-    });
+    let errors = judged
+        .iter()
+        .any(|one| one.report.has_errors() || wanted.error_on_warning && one.report.has_warnings());
     let counts = counts(&judged);
     let status = match (end.code(), operations) {
         (0, 0) => ExitStatus::NothingCaptured.code(),

@@ -93,7 +93,11 @@ fn what_was_left_out_is_no_clean_result() {
     }
     let mut case = Case::read_after_write();
     case.report.hidden = 1;
-    assert!(full(&case).contains("\n1 finding not shown (--ignore, --select, --baseline).\n"), "{}", full(&case));
+    assert!(
+        full(&case).contains("\n1 finding not shown (--ignore, --select, --baseline).\n"),
+        "{}",
+        full(&case)
+    );
     assert!(rendered(&case, Format::Json).contains("\"hidden\": 1,"));
 }
 
