@@ -162,11 +162,11 @@ impl Blocks {
         }
     }
 
-    /// A block appears; gives its slot, unless it is known.
-    pub(crate) fn insert(&mut self, mut block: Block) -> Option<Slot> {
-        if let Some(slot) = self.slots.get(&block.id) {
+    /// A block appears; gives its slot.
+    pub(crate) fn insert(&mut self, mut block: Block) -> Slot {
+        if let Some(&slot) = self.slots.get(&block.id) {
             self.table[slot.index()] = block;
-            return None;
+            return slot;
         }
         let id = block.id;
         let slot = if let Some(slot) = self.free_slots.pop() {
@@ -179,7 +179,7 @@ impl Blocks {
             Slot::at(self.table.len() - 1)
         };
         self.slots.insert(id, slot);
-        Some(slot)
+        slot
     }
 
     pub(crate) fn slot(&self, id: BlockId) -> Option<Slot> {

@@ -64,7 +64,7 @@ pub(crate) struct Engine {
     /// What was seen before the region.
     before: Option<Coverage>,
     pub(crate) order: HappensBefore,
-    shadow: Shadow,
+    pub(crate) shadow: Shadow,
     pub(crate) blocks: Blocks,
     freed_in_use: FreedInUse,
     /// Last wait of one stream for another: (waiter, awaited).
@@ -321,6 +321,11 @@ impl Engine {
             devices: self.order.active_devices() as u64,
             ..self.coverage
         }
+    }
+
+    /// The last event of the log so far.
+    pub(crate) fn last(&self) -> OpNumber {
+        self.coverage.last
     }
 
     /// Who a chain is.

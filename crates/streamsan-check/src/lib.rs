@@ -15,6 +15,7 @@
 //! What it can miss: accesses that are not in the log, order between processes, and any order of calls that
 //! this run did not take. One run's order is checked, whatever its timing was.
 
+mod ask;
 mod blocks;
 mod clock;
 mod edges;
@@ -33,6 +34,7 @@ mod rules;
 mod shadow;
 mod verify;
 
+pub use ask::Question;
 pub use finding::{Actor, Finding, Fix, FixAction, Memory, Note, OrderedUpTo, Place};
 pub use hazard::{Hazard, Origin};
 pub use ignores::{IgnoreComment, IgnoreFiles, IgnoreSource, Ignored, Ignores};

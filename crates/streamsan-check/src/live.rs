@@ -3,6 +3,7 @@
 //! The same engine and the same grouping as [`check`](crate::check), event by event. What needs the whole log is
 //! left out: fixes are not verified, and rules that count every execution of a line come with the report.
 
+use crate::ask::Recorded;
 use crate::edges::Edges;
 use crate::engine::Engine;
 use crate::group::Grouper;
@@ -20,8 +21,9 @@ use streamsan_trace::{Access, Event, Tables};
 /// ```
 #[derive(Debug)]
 pub struct LiveCheck {
-    config: Config,
-    engine: Engine,
+    pub(crate) config: Config,
+    pub(crate) engine: Engine,
+    pub(crate) recorded: Recorded,
     grouper: Grouper,
     /// How many findings [`LiveCheck::new_findings`] has given.
     given: usize,
@@ -31,11 +33,12 @@ impl LiveCheck {
     /// A check before the first event.
     pub fn new(config: Config) -> Self {
         let engine = Engine::new(Edges::default(), &config);
-        Self { config, engine, grouper: Grouper::default(), given: 0 }
+        Self { config, engine, recorded: Recorded::default(), grouper: Grouper::default(), given: 0 }
     }
 
     /// Takes the next event of the log. `tables` hold at least what it refers to.
     pub fn event(&mut self, event: &Event, accesses: &[Access], tables: &Tables) {
+        self.recorded.event(event);
         self.engine.event(event, accesses, tables, &mut self.grouper);
     }
 

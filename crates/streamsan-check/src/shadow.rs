@@ -107,6 +107,31 @@ impl Shadow {
         }
     }
 
+    /// Hands every unordered conflicting earlier access to `report`, as [`Shadow::touch`] does, and notes nothing.
+    pub(crate) fn examine(
+        &self,
+        slot: Slot,
+        memory: Option<Extent>,
+        touch: &Touch,
+        tables: &Tables,
+        ordered: impl Fn(&Touch) -> bool,
+        mut report: impl FnMut(Conflict),
+    ) {
+        let block = &self.blocks[slot.index()];
+        if touch.start >= touch.end {
+            return;
+        }
+        block.examine(touch, tables, &ordered, &mut report);
+        if touch.end > block.end
+            && let Some(retired) = memory.and_then(|memory| self.retired.get(&memory.device))
+        {
+            // What earlier owners did behind this place comes to the block with its first use there.
+            for piece in retired.overlapping(block.end, touch.end) {
+                piece.examine(touch, tables, &ordered, &mut report);
+            }
+        }
+    }
+
     /// The ended block whose accesses to this one's bytes were the last of it, when all were replaced.
     pub(crate) fn take_from(&mut self, slot: Slot) -> Option<BlockId> {
         self.blocks[slot.index()].take_from()

@@ -39,9 +39,9 @@ impl Engine {
             touched: false,
             endangered: false,
         };
-        if let Some(slot) = self.blocks.insert(block) {
-            self.shadow.begin(slot, address);
-        }
+        // In a damaged log a block can begin twice: what was kept of it lies at other addresses, and is dropped.
+        let slot = self.blocks.insert(block);
+        self.shadow.begin(slot, address);
         if cached {
             self.freed_in_use.handed_out(&self.blocks, owner, id);
             self.freed_in_use.reused(&self.blocks, id);

@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn hazard(&self, rule: Rule, first: &Touch, second: &Touch) -> Hazard {
+    pub(crate) fn hazard(&self, rule: Rule, first: &Touch, second: &Touch) -> Hazard {
         let old = (first.block != second.block || rule == Rule::Ss204).then_some(first.block);
         let start = self.blocks.get(second.block).map_or(0, |block| block.address);
         Hazard {

@@ -142,6 +142,20 @@ impl BlockShadow {
         }
     }
 
+    /// Hands every unordered conflicting earlier access to `report`, for an access that is not made.
+    pub(super) fn examine(
+        &self,
+        touch: &Touch,
+        tables: &Tables,
+        ordered: &impl Fn(&Touch) -> bool,
+        report: &mut impl FnMut(Conflict),
+    ) {
+        for cell in &self.cells[self.overlapping(touch.start, touch.end)] {
+            cell.examine(touch, tables, ordered, report);
+        }
+        self.examine_aside(touch, tables, ordered, report);
+    }
+
     /// All accesses that are kept, in groups; one that lies in several cells comes several times.
     pub(super) fn touches(&self) -> impl Iterator<Item = &[Touch]> {
         self.cells.iter().flat_map(Cell::touches).chain(std::iter::once(&*self.aside))

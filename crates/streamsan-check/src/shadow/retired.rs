@@ -56,6 +56,13 @@ impl Retired {
         }
     }
 
+    /// What is kept of freed memory that reaches into `start..end`.
+    pub(super) fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = &BlockShadow> {
+        let first = self.pieces.range(..start).next_back().filter(|(_, piece)| piece.end > start);
+        let rest = self.pieces.range(start..end.max(start));
+        first.into_iter().chain(rest).map(|(_, piece)| piece)
+    }
+
     /// Forgets all accesses to an interval for which `known` holds.
     pub(super) fn forget(&mut self, start: u64, end: u64, known: impl Fn(&Touch) -> bool) {
         if self.pieces.is_empty() || start >= end {
