@@ -288,6 +288,15 @@ def test_sections_are_there_when_output_is_not_shown(folder):
     assert "error[SS101]" in done.stdout
 
 
+def test_traces_with_hazards_do_not_fill_the_disk(folder):
+    (folder.path / "conftest.py").write_text("from streamsan._testing import ending\nending._ROOM = 1000\n")
+    (folder.path / "test_it.py").write_text("from helpers import *\ndef test_race(): race()\n")
+    output = folder.pytest("--streamsan", "--streamsan-report=report", status=1).stdout
+    assert "error[SS101]" in output and "not kept: 1 trace with hazards" in output and "again:" not in output
+    names = {path.suffix for path in (folder.path / "report").iterdir()}
+    assert names == {".html", ".sarif"} and not folder.left()
+
+
 def test_a_crash_leaves_a_readable_trace(folder):
     (folder.path / "test_it.py").write_text(
         "from helpers import *\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -16,6 +17,9 @@ from streamsan._errors import TraceError
 from streamsan._testing.follow import Follower
 from streamsan._testing.judge import Judge, Verdict
 from streamsan._testing.restart import folder
+
+# How many bytes of traces with hazards one process keeps.
+_ROOM: Final = 1 << 30
 
 
 @dataclass
@@ -26,6 +30,7 @@ class Totals:
         tests: How many tests had operations.
         operations: How many these were.
         forked: How many tests ran in processes that were forked, which are not recorded.
+        dropped: How many traces with hazards were not kept, for want of room.
         traces: The traces of the processes that ran tests.
         failing: Traces with hazards, what is ignored there, and the fingerprints of what is left.
         hazards: The tests with hazards.
@@ -37,6 +42,7 @@ class Totals:
     tests: int = 0
     operations: int = 0
     forked: int = 0
+    dropped: int = 0
     traces: list[str] = field(default_factory=list)
     failing: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
     hazards: list[str] = field(default_factory=list)
@@ -58,10 +64,16 @@ class Ending:
         self._totals = Totals()
         # Traces of processes that may be there at the end: of which test, and what is ignored there.
         self._expected: list[tuple[str, Path, list[str]]] = []
+        self._kept = 0
         self._process = os.getpid()
 
     def keep(self, trace: Path) -> Path:
         """Puts the files of a test with hazards where they were asked for. Returns where the trace is."""
+        # Each holds all that was recorded before it, too.
+        self._kept += trace.stat().st_size
+        if self._kept > _ROOM:
+            trace.unlink()
+            self._totals.dropped += 1
         target = self._config.option.streamsan_report
         if not target:
             return trace
@@ -172,7 +184,12 @@ class Ending:
             target = self._config.option.streamsan_report
             place = target or os.fspath(self._folder)
             say.line(f"traces{', HTML and SARIF' if target else ''}: {place}")
-            say.line(f"again: streamsan check {totals.failing[0][0]}")
+            there = [trace for trace, _, _ in totals.failing if os.path.exists(trace)]
+            if there:
+                say.line(f"again: streamsan check {shlex.quote(there[0])}")
+            if totals.dropped:
+                room = f"for more than {_ROOM >> 30} GiB of them"
+                say.line(f"not kept: {_count(totals.dropped, 'trace')} with hazards, there is no room {room}")
         if os.environ.get("GITHUB_ACTIONS") == "true":
             say.line(self._annotations())
 
@@ -183,7 +200,8 @@ class Ending:
         from streamsan import _core
 
         _core.close()
-        if self._config.option.streamsan_report or not (self._totals.failing or self._totals.unreadable):
+        needed = any(Path(trace).is_relative_to(self._folder) for trace, _, _ in self._totals.failing)
+        if not needed and not self._totals.unreadable:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _check_processes(self, what: str, trace: Path, ignore: list[str]) -> None:
@@ -237,7 +255,7 @@ class Ending:
 
         place = Path(self._config.invocation_params.dir, target)
         place.mkdir(parents=True, exist_ok=True)
-        traces = [trace for trace, _, _ in self._totals.failing]
+        traces = [trace for trace, _, _ in self._totals.failing if os.path.exists(trace)]
         empty = self._folder / "nothing.sstrace"
         if not traces:
             _core.write_program("nothing", "streams default\n", str(empty))
@@ -262,6 +280,8 @@ class Ending:
         """Returns the lines of which GitHub makes marks in the source."""
         lines: dict[str, None] = {}
         for trace, ignore, _ in self._totals.failing:
+            if not os.path.exists(trace):
+                continue
             options = ["--ignore", ",".join(ignore)] if ignore else []
             done = self._judge.command(["--output-format", "github", *options, trace])
             lines.update(dict.fromkeys(line for line in done.stdout.splitlines() if line.startswith("::")))
