@@ -145,3 +145,17 @@ def test_files_in_documents_are_those_of_the_tree():
     assert shown, "no document shows a file"
     for document, file, text in shown:
         assert text == (ROOT / file).read_text(), f"{document} shows another {file}"
+
+
+LINKS = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def test_links_between_documents_lead_somewhere():
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    broken = [
+        f"{document.relative_to(ROOT)}: {link}"
+        for document in documents
+        for link in LINKS.findall(re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL))
+        if "://" not in link and not (document.parent / link).exists()
+    ]
+    assert broken == []
