@@ -21,7 +21,7 @@ impl Sources for Texts {
 }
 
 /// Every form of a report.
-const FORMATS: [Format; 8] = [
+const FORMATS: [Format; 9] = [
     Format::Full,
     Format::Concise,
     Format::Json,
@@ -30,6 +30,7 @@ const FORMATS: [Format; 8] = [
     Format::Github,
     Format::Junit,
     Format::Html,
+    Format::Perfetto,
 ];
 
 /// Traces with at most this many events are gone through more than once.
@@ -60,7 +61,7 @@ fn look_at(format: Format, text: &str) {
     assert!(text.is_empty() || text.ends_with('\n'), "the report does not end with a line feed");
     let parses = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
     match format {
-        Format::Json | Format::Sarif => assert!(parses(text), "the report is no JSON"),
+        Format::Json | Format::Sarif | Format::Perfetto => assert!(parses(text), "the report is no JSON"),
         Format::JsonLines => assert!(text.lines().all(parses), "a line of the report is no JSON"),
         Format::Full | Format::Concise | Format::Github => {
             let control = text.chars().find(|&found| found.is_control() && found != '\n');
@@ -70,7 +71,7 @@ fn look_at(format: Format, text: &str) {
             let control = text.chars().find(|&found| found.is_control() && !"\n\r\t".contains(found));
             assert_eq!(control, None, "XML does not hold this character");
         }
-        Format::Html => {}
+        _ => {}
     }
 }
 
