@@ -354,6 +354,40 @@ Follower._take = blind
     assert title in output and "1 passed" in output
 
 
+FORKS = """
+import json, os
+import pytest
+from _pytest.runner import runtestprotocol
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    to_read, to_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        reports = runtestprotocol(item, log=False)
+        sent = [item.config.hook.pytest_report_to_serializable(config=item.config, report=one) for one in reports]
+        with open(to_write, "w") as file:
+            json.dump(sent, file)
+        os._exit(0)
+    os.close(to_write)
+    with open(to_read) as file:
+        received = json.load(file)
+    os.waitpid(child, 0)
+    for one in received:
+        report = item.config.hook.pytest_report_from_serializable(config=item.config, data=one)
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+
+
+def test_tests_in_forked_processes_are_counted_as_not_checked(folder):
+    (folder.path / "conftest.py").write_text(FORKS)
+    (folder.path / "test_it.py").write_text("from helpers import *\ndef test_race(): race()\n")
+    output = folder.pytest("--streamsan", status=0).stdout
+    assert "1 passed" in output and "not checked: 1 test in processes that were forked" in output
+    assert "no hazards" not in output
+
+
 def test_under_streamsan_run_it_is_not_started_again(folder):
     (folder.path / "test_it.py").write_text("from helpers import *\ndef test_race(): race()\n")
     run = ["-m", "streamsan", "run", "--no-check", "-o", "run.sstrace", "-m", "pytest", "--streamsan"]

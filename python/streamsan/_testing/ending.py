@@ -104,7 +104,7 @@ class Ending:
         if self._is_worker:
             return
         values: dict[str, Any] = vars(report)
-        if "streamsan_trace" in values:
+        if "streamsan_trace" in values and report.failed:
             trace, ignore = values["streamsan_trace"], values["streamsan_ignore"]
             self._totals.failing.append((trace, ignore, values["streamsan_fingerprints"]))
             if report.nodeid not in self._totals.hazards:

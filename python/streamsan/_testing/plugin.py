@@ -135,7 +135,8 @@ class Tests:
         self, report: pytest.TestReport
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """`H`, in the counts a failure."""
-        if not getattr(report, "streamsan_hazard", False):
+        # Another plugin may have decided to run the test again.
+        if not (report.failed and getattr(report, "streamsan_hazard", False)):
             return None
         category = "failed" if report.when == "call" else "error"
         return category, "H", ("HAZARD", {"red": True})
