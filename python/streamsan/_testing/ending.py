@@ -65,6 +65,7 @@ class Ending:
         # Traces of processes that may be there at the end: of which test, and what is ignored there.
         self._expected: list[tuple[str, Path, list[str]]] = []
         self._kept = 0
+        self._has_run = False
         self._process = os.getpid()
 
     def keep(self, trace: Path) -> Path:
@@ -103,6 +104,7 @@ class Ending:
         """Takes what a report of a test carries, also one of a worker."""
         if self._is_worker:
             return
+        self._has_run = True
         values: dict[str, Any] = vars(report)
         if "streamsan_trace" in values and report.failed:
             trace, ignore = values["streamsan_trace"], values["streamsan_ignore"]
@@ -160,7 +162,7 @@ class Ending:
         loud = bool(
             totals.elsewhere or totals.failing or totals.warnings or totals.unreadable or totals.forked
         )
-        if not loud and say.verbosity < 0:
+        if not loud and (say.verbosity < 0 or not self._has_run):
             return
         say.section("streamsan")
         for label, line in totals.warnings:
