@@ -11,9 +11,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from streamsan._errors import CaptureError, HazardError, StreamsanError, TraceError
+from streamsan._errors import AuditError, CaptureError, HazardError, StreamsanError, TraceError
 
 if TYPE_CHECKING:
+    from streamsan._audit import audit as audit
+    from streamsan._audit import auditing as auditing
     from streamsan._check import check as check
     from streamsan._marks import annotate as annotate
     from streamsan._marks import ignore as ignore
@@ -40,10 +42,12 @@ if TYPE_CHECKING:
     from streamsan._streams import GraphError as GraphError
     from streamsan._streams import ManagedStream as ManagedStream
     from streamsan._streams import StreamGraph as StreamGraph
+    from streamsan._watch_values import watch as watch
 
     __version__: str
 
 __all__ = [
+    "AuditError",
     "CaptureError",
     "Coverage",
     "Edge",
@@ -69,16 +73,20 @@ __all__ = [
     "TraceError",
     "__version__",
     "annotate",
+    "audit",
+    "auditing",
     "check",
     "ignore",
     "name",
     "pipeline",
     "record",
     "sanitize",
+    "watch",
 ]
 
 # Loaded when they are asked for: each test run of an environment imports this package.
 _HOMES = {
+    "_audit": ("audit", "auditing"),
     "_check": ("check",),
     "_marks": ("annotate", "ignore", "name"),
     "_report": (
@@ -97,6 +105,7 @@ _HOMES = {
     "_pipeline": ("ItemError", "PipelineError", "Results", "Statistics", "pipeline"),
     "_session": ("Session", "record", "sanitize"),
     "_streams": ("GraphError", "ManagedStream", "StreamGraph"),
+    "_watch_values": ("watch",),
 }
 
 

@@ -70,3 +70,31 @@ class HazardError(StreamsanError):
 
     def __str__(self) -> str:
         return str(self.report)
+
+
+class AuditError(HazardError):
+    """A call of a function decorated with `streamsan.audit` was not made.
+
+    Attributes:
+        report: What is not ordered, and as its text each argument, the operation that it is not
+            ordered after, and what to insert. Its fixes are not verified.
+        function: The function.
+        arguments: The tensors that are not safe to use, such as `batch` or `batch['x']`.
+
+    Example:
+        >>> import streamsan
+        >>> issubclass(streamsan.AuditError, streamsan.HazardError)
+        True
+    """
+
+    function: str
+    arguments: tuple[str, ...]
+
+    def __init__(self, report: Report, function: str, arguments: tuple[str, ...]) -> None:
+        """Keeps what is wrong."""
+        super().__init__(report)
+        self.function = function
+        self.arguments = arguments
+
+    def __reduce__(self) -> tuple[type[AuditError], tuple[Report, str, tuple[str, ...]]]:
+        return type(self), (self.report, self.function, self.arguments)

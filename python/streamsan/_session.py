@@ -9,7 +9,6 @@ import itertools
 import os
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Sequence
 from contextlib import ContextDecorator
@@ -105,7 +104,7 @@ class Session:
         self._report: Report | None = None
         self._operations: int = core.operations_recorded()
         self.suspicious = False
-        self.first = _monitor.enter(self)
+        self.first = monitor.enter(self)
         self.last: int | None = None
 
     @property
@@ -128,7 +127,7 @@ class Session:
 
     def _end(self) -> bool:
         """Ends the part. Whether there may be errors in it."""
-        self.last = _monitor.leave(self)
+        self.last = monitor.leave(self)
         if self._core.operations_recorded() == self._operations:
             warnings.warn(
                 "no CUDA operation was recorded inside of this block, so nothing was checked",
@@ -142,7 +141,8 @@ class _Monitor:
     """The one live check of the process, which all sessions share."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # A destructor that runs in here may call an audited function.
+        self._lock = threading.RLock()
         self._live: Any = None
         self._open: list[Session] = []
 
@@ -150,8 +150,7 @@ class _Monitor:
         """Returns the number of the first event of the session."""
         core = session._core
         with self._lock:
-            if self._live is None:
-                self._live = core.Live(session._trace)
+            self.live(core)
             self._advance(core.settle())
             # What an earlier session has found would not be new in this one.
             self._live.forget_findings()
@@ -172,21 +171,29 @@ class _Monitor:
         session.suspicious |= not complete
         return last
 
+    def live(self, core: Any) -> Any:
+        """Returns the live check; the first call makes it, at the beginning of the trace."""
+        with self._lock:
+            if self._live is None:
+                self._live = core.Live(core.trace_path())
+            return self._live
+
+    def catch_up(self, to: int) -> bool:
+        """Checks up to this event. Whether it came so far."""
+        with self._lock:
+            return self._advance(to)
+
     def _advance(self, to: int) -> bool:
         """Checks up to this event, and tells the sessions of errors. Whether it came so far."""
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            for _number, _rule, is_error, _line in self._live.advance():
-                for session in self._open:
-                    session.suspicious |= is_error
-            if self._live.last() >= to:
-                return True
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.001)
+        complete: bool
+        found, complete = self._live.catch_up(to, _PATIENCE)
+        for _number, _rule, is_error, _line in found:
+            for session in self._open:
+                session.suspicious |= is_error
+        return complete
 
 
-_monitor = _Monitor()
+monitor = _Monitor()
 
 
 class record(ContextDecorator):

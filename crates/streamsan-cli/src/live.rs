@@ -3,12 +3,14 @@
 //! Reads from the file, so that a check that is slower than the program only lags. Memory is bounded: the state of the
 //! check, the interned tables, and what streams and the memory in use are called.
 
+mod ask;
 mod memory;
 
 use crate::TOOL;
 use crate::ignore_comments::Scanner;
 use crate::reports::Files;
 use crate::wanted::Wanted;
+pub use ask::{Answer, Answers, Asked};
 use memory::{Known, View};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

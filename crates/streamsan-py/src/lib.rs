@@ -5,6 +5,7 @@
 //! Nothing here holds a Rust lock while it calls into Python: any call may run the garbage collector,
 //! which frees tensors, which comes back as a deallocation callback.
 
+mod audit;
 mod bytes;
 mod callbacks;
 mod cli;
@@ -32,6 +33,8 @@ use pyo3::prelude::*;
 /// The native half of streamsan.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::audit::audit;
     #[pymodule_export]
     use crate::bytes::copy_bytes;
     #[pymodule_export]

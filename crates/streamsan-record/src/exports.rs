@@ -13,6 +13,7 @@ use crate::Recorder;
 use crate::intern::Counts;
 use crate::operations::sound;
 use crate::process::{recorder, without_unwinding};
+use crate::questions::{question, settle_others};
 use crate::ranges::{annotate, range_begin, range_end, settle, trace_path};
 use crate::recorder::Known;
 use crate::table::{Locator, RawAccess, RawFrame, RecorderTable, TABLE_VERSION, TorchCallback};
@@ -52,7 +53,9 @@ static TABLE: RecorderTable = RecorderTable {
     annotate,
     settle,
     trace_path,
-    reserved: [std::ptr::null::<c_void>(); 4],
+    settle_others,
+    question,
+    reserved: [std::ptr::null::<c_void>(); 2],
 };
 
 /// The C table. It is there whether or not this process is recorded.

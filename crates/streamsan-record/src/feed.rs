@@ -41,7 +41,7 @@ impl Recorder {
         }
         drop(known);
         let call = HeldCall::Record { handle: event, stream, perhaps_allocator, guarded };
-        self.hold(&mut thread, call, layer && caller != Library::Other);
+        self.hold(&mut thread, call, layer.then_some(caller));
     }
 
     /// A stream was made to wait for an event.
@@ -53,23 +53,26 @@ impl Recorder {
         drop(known);
         let layer = self.layer.load(Ordering::Relaxed);
         let call = HeldCall::Wait { handle: event, event: id, stream };
-        self.hold(&mut thread, call, layer && caller != Library::Other);
+        self.hold(&mut thread, call, layer.then_some(caller));
     }
 
-    /// Takes a call's number; writes it at once unless a callback may follow.
-    fn hold(&self, thread: &mut Thread, call: HeldCall, callback_may_follow: bool) {
+    /// Takes a call's number; writes it at once unless a callback may follow: where the torch layer is, after calls of
+    /// torch's libraries.
+    fn hold(&self, thread: &mut Thread, call: HeldCall, caller: Option<Library>) {
         if thread.make_room(&self.file, 1).is_err() {
             return;
         }
         let (site, version) = (thread.context.site, thread.context.version);
-        thread.held = Some(Held { number: self.file.next_number(), site, version, call });
-        if !callback_may_follow {
+        let certain = caller == Some(Library::TorchPython);
+        thread.held = Some(Held { number: self.file.next_number(), site, version, certain, call });
+        if matches!(caller, None | Some(Library::Other)) {
             self.settle(thread);
         }
     }
 
     /// Writes what is held, for which no callback came.
     pub(crate) fn settle(&self, thread: &mut Thread) {
+        thread.late = None;
         let Some(held) = thread.held.take() else { return };
         if let HeldCall::Record { handle, stream, perhaps_allocator: true, guarded } = held.call {
             // A record that neither torch nor a free accounts for orders nothing that the program can rely on.
@@ -82,6 +85,25 @@ impl Recorder {
         } else {
             self.write_held(thread, &held, held.site);
         }
+    }
+
+    /// Writes what other threads hold back with numbers up to `before`, so that whoever reads along is not kept waiting
+    /// by a thread that makes no further call. To be called when these numbers are some milliseconds old.
+    ///
+    /// A thread can be stopped between a call and its callback for longer than that. A callback that comes later still
+    /// counts: if it says that a record is the program's, the record is written then. Nobody waits for the event
+    /// before, as the program has not got back from the call. What a callback follows for certain is left alone.
+    pub fn settle_others(&self, before: u64) {
+        // A thread that is inside a call writes by itself what it holds.
+        self.each_idle_thread(|thread| {
+            let Some(held) = thread.held.filter(|held| held.number <= before && !held.certain) else {
+                return;
+            };
+            self.settle(thread);
+            if let HeldCall::Record { perhaps_allocator: true, .. } = held.call {
+                thread.late = Some(held);
+            }
+        });
     }
 
     /// A guard that is recorded outside a free: the free was deferred (graph capture, a memory pool in use), and
@@ -115,7 +137,8 @@ impl Recorder {
 
     /// A callback that follows a record or wait: what is held is the program's, at the line known now.
     fn confirm(&self, thread: &mut Thread, is_record: bool, event: u64) {
-        let Some(held) = thread.held else { return };
+        let (late, held) = (thread.late.take(), thread.held);
+        let Some(held) = held.or(late) else { return };
         let matches = match held.call {
             HeldCall::Record { handle, .. } => is_record && handle == event,
             HeldCall::Wait { handle, .. } => !is_record && handle == event,
@@ -128,16 +151,26 @@ impl Recorder {
             let mut known = self.known();
             let state = known.events.entry(event);
             state.maker = Maker::Program;
-            state.guards.clear();
-            if let Some(freed) = guarded {
-                known.blocks.finish_guard(freed.block);
+            let guards = std::mem::take(&mut state.guards);
+            // Of a record that was settled as a guard: perhaps of several blocks.
+            let guards = if thread.held.is_some() {
+                guarded.map(|freed| freed.block).into_iter().collect()
+            } else {
+                guards
+            };
+            for block in guards {
+                known.blocks.finish_guard(block);
             }
         }
-        thread.held = None;
+        let in_time = thread.held.take().is_some();
         thread.freed = None;
         let fresh = thread.context.version != held.version;
         let site = if fresh { thread.context.site } else { held.site };
-        self.write_held(thread, &held, site);
+        if in_time {
+            self.write_held(thread, &held, site);
+        } else if thread.make_room(&self.file, 1).is_ok() {
+            self.write_held(thread, &Held { number: self.file.next_number(), ..held }, site);
+        }
     }
 
     /// A callback of torch, with its arguments as in [`TorchCallback`].

@@ -15,6 +15,7 @@ mod intern;
 mod mapping;
 mod operations;
 mod process;
+mod questions;
 mod ranges;
 mod recorder;
 pub mod table;

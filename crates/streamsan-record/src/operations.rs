@@ -27,6 +27,9 @@ struct Rows {
     pitch: u64,
 }
 
+/// So many operations later what a thread holds back is written for it.
+const SETTLE_EVERY: u64 = 1024;
+
 impl Recorder {
     /// A stream was created. `blocking`: without the non-blocking flag.
     pub fn stream_created(&self, handle: u64, device: u32, blocking: bool, priority: i32) {
@@ -199,7 +202,11 @@ impl Recorder {
         let forward_site = thread.context.forward_site;
         let event = EventKind::Op { stream, label, kind, forward_site, accesses: AccessRange::default() };
         thread.emit(&self.file, &event, accesses);
-        self.operations.fetch_add(1, Ordering::Relaxed);
+        let count = self.operations.fetch_add(1, Ordering::Relaxed);
+        if count % SETTLE_EVERY == SETTLE_EVERY - 1 {
+            // For readers in other processes, which cannot ask for it.
+            self.settle_others(self.file.last_number().saturating_sub(SETTLE_EVERY));
+        }
         if blocking {
             let program = thread.runs_python || !self.layer.load(Ordering::Relaxed);
             let observer = if program { Observer::Program } else { Observer::Library };

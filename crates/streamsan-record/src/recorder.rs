@@ -138,6 +138,17 @@ impl Recorder {
         }
     }
 
+    /// Calls `each` for the threads that are in no call now.
+    pub(crate) fn each_idle_thread(&self, mut each: impl FnMut(&mut Thread)) {
+        // Whoever closes the trace has all of them and comes to the end.
+        let Ok(threads) = self.threads.try_lock() else { return };
+        for thread in threads.values() {
+            if let Ok(mut thread) = thread.try_lock() {
+                each(&mut thread);
+            }
+        }
+    }
+
     /// Writes what the calling thread holds back and lets go of its chunk.
     pub(crate) fn end_thread(&self) {
         let mut thread = self.thread();

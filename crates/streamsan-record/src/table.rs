@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 4;
+pub const TABLE_VERSION: u32 = 5;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -28,6 +28,30 @@ pub struct RawAccess {
     pub argument: u32,
     /// Reserved, 0.
     pub reserved: u32,
+}
+
+/// Where an access lies.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RawPlace {
+    /// The block.
+    pub block: u32,
+    /// 1 if there is one: ordinary host memory has none.
+    pub known: u32,
+    /// How far into the block the access begins, in bytes.
+    pub offset: u64,
+}
+
+/// Who asks, and when.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RawAsker {
+    /// The stream.
+    pub stream: u32,
+    /// The host thread.
+    pub thread: u32,
+    /// The last event number given out; 0 if nothing is recorded.
+    pub last: u64,
 }
 
 /// One source position, with interned strings.
@@ -168,8 +192,20 @@ pub struct RecorderTable {
     pub settle: unsafe extern "C" fn() -> u64,
     /// Writes the trace's absolute path to `target` if it fits into `capacity` bytes. Returns its length.
     pub trace_path: unsafe extern "C" fn(target: *mut u8, capacity: usize) -> usize,
+    /// Writes what other threads hold back with numbers up to `before`, which are some milliseconds old. A callback that
+    /// comes after still counts.
+    pub settle_others: unsafe extern "C" fn(before: u64),
+    /// Writes what the calling thread holds back, and finds the stream and the blocks of a question: `places` has room
+    /// for one place for each access. The stream is announced if it is new.
+    pub question: unsafe extern "C" fn(
+        stream: u64,
+        device: u32,
+        accesses: *const RawAccess,
+        count: usize,
+        places: *mut RawPlace,
+    ) -> RawAsker,
     /// Reserved for the next version, null.
-    pub reserved: [*const c_void; 4],
+    pub reserved: [*const c_void; 2],
 }
 
 // SAFETY: the table holds function addresses and null pointers only, and is never written after it is made.

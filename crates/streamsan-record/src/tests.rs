@@ -4,6 +4,7 @@ mod feed;
 mod file;
 mod follow;
 mod host_memory;
+mod late;
 mod memory;
 mod random;
 mod ranges;

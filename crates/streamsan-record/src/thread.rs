@@ -32,6 +32,8 @@ pub struct Held {
     pub site: SiteId,
     /// [`Context::version`] at the call.
     pub version: u64,
+    /// Whether a callback follows for certain.
+    pub certain: bool,
     pub call: HeldCall,
 }
 
@@ -51,7 +53,7 @@ pub enum HeldCall {
     Wait { handle: u64, event: EventId, stream: StreamId },
 }
 
-/// The state of one host thread. Only that thread fills it; closing the trace empties it.
+/// The state of one host thread. Only that thread fills it; others write what it holds back for too long.
 #[derive(Debug)]
 pub struct Thread {
     pub id: ThreadId,
@@ -59,6 +61,8 @@ pub struct Thread {
     /// Whether Python or autograd ran here: its waits are the program's.
     pub runs_python: bool,
     pub held: Option<Held>,
+    /// A record that another thread has settled as the allocator's: a callback may still say that it is the program's.
+    pub late: Option<Held>,
     /// The block freed last, while the event records of the allocator that follow are its guards.
     pub freed: Option<Freed>,
     /// What torch said it is about to wait for.
@@ -85,6 +89,7 @@ impl Thread {
             context: Context::default(),
             runs_python: false,
             held: None,
+            late: None,
             freed: None,
             announced: None,
             begun: None,
