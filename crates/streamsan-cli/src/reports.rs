@@ -4,6 +4,7 @@ use crate::TOOL;
 use crate::fault::Fault;
 use crate::ignore_comments::{Mistake, Scanner};
 use crate::output::error;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use streamsan_check::{Config, Region, Report};
 use streamsan_report::{Checked, Format, Options, Paths, Sources};
@@ -81,6 +82,9 @@ fn slashes(path: &Path) -> String {
     path.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
+/// Bytes of a source file: nobody writes more.
+const MOST_SOURCE: u64 = 16 << 20;
+
 /// Source files on this machine; relative paths are tried from where the program ran.
 pub(crate) struct Files {
     pub(crate) directories: Vec<String>,
@@ -122,8 +126,12 @@ impl Sources for Files {
         }
         let below = self.directories.iter().map(|directory| Path::new(directory).join(path));
         let candidates = below.chain([PathBuf::from(path)]);
+        // A trace can name anything: files of the kernel are empty, until they are read, and some never end.
+        let is_source =
+            |metadata: Metadata| metadata.is_file() && (1..=MOST_SOURCE).contains(&metadata.len());
+        let readable = |path: &PathBuf| path.metadata().is_ok_and(is_source);
         // One byte that is not UTF-8 must not hide the line.
-        candidates.filter(|path| path.is_file()).find_map(|path| std::fs::read(path).ok()).map(|bytes| {
+        candidates.filter(readable).find_map(|path| std::fs::read(path).ok()).map(|bytes| {
             match String::from_utf8(bytes) {
                 Ok(text) => text,
                 Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
