@@ -108,6 +108,13 @@ pub(crate) struct RunArguments {
     /// Protect page-locked memory while copies are pending: accesses through pointers are then seen too
     #[arg(long)]
     pub(crate) protect_host_memory: bool,
+    /// Do asynchronous copies as late as the program's waits allow: where a wait is missing, a wrong value can show
+    #[arg(long)]
+    pub(crate) delay_copies: bool,
+    /// Run with --delay-copies, then again as if all were on one stream, and compare exit status, output and the values
+    /// given to `streamsan.watch`
+    #[arg(long, conflicts_with_all = ["live", "halt_on_error", "no_check"])]
+    pub(crate) one_stream: bool,
     /// Run a module, like `python -m MODULE ARGS`
     #[arg(short = 'm', value_name = "MODULE", num_args = 1.., allow_hyphen_values = true)]
     pub(crate) module: Vec<OsString>,

@@ -21,5 +21,11 @@ pub(crate) const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
 /// 1: page-locked memory is protected while copies are pending; read by the device library.
 pub(crate) const PROTECT: &str = "STREAMSAN_PROTECT";
 
+/// 1: asynchronous copies are done as late as waits allow; read by the device library and the torch layer.
+pub(crate) const DELAY_COPIES: &str = "STREAMSAN_DELAY_COPIES";
+
+/// The file for values given to `streamsan.watch`; written by the Python package.
+pub(crate) const WATCH: &str = "STREAMSAN_WATCH";
+
 /// How many virtual devices; read by the device library.
 pub(crate) const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";

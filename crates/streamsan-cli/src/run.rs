@@ -3,6 +3,7 @@
 mod child;
 pub(crate) mod installation;
 mod live;
+mod one_stream;
 mod place;
 pub(crate) mod python;
 mod target;
@@ -52,6 +53,9 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     let mut command = target.command(&python);
     prepare(&mut command, arguments, &installation, &trace)?;
     say(&format!("recording to {} on the virtual device", trace.display()));
+    let folder = arguments.one_stream.then(one_stream::Folder::new).transpose()?;
+    let side = folder.as_ref().map(|folder| one_stream::Side::new(&mut command, folder, "first", true));
+    let side = side.transpose()?;
     let mut watch = None;
     let end = child::run(command, &target.name(), |program| {
         if arguments.live || arguments.halt_on_error {
@@ -63,11 +67,28 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     // It ended because it was told to; that is no failure of its own.
     let end = if halted { End::Exited(0) } else { end };
     place.keep_new();
+    let comparison = match (&folder, side) {
+        (Some(folder), Some(side)) => {
+            let again = |trace: &Path| {
+                let mut command = target.command(&python);
+                prepare(&mut command, arguments, &installation, trace)?;
+                Ok(command)
+            };
+            Some(one_stream::compare(&side.finish(end), folder, &target.name(), again)?)
+        }
+        _ => None,
+    };
     let status = if arguments.no_check {
         verdict::without_check(&traces, end)
     } else {
         verdict::with_check(&traces, end, arguments.error_exitcode, color, wanted, &reports)
     };
+    if let Some(comparison) = comparison {
+        comparison.say();
+        if comparison.differs() && status == 0 {
+            return Ok(i32::from(arguments.error_exitcode));
+        }
+    }
     Ok(status)
 }
 
@@ -89,6 +110,9 @@ fn prepare(
         .env("PYTHONPATH", in_front(&installation.startup(), "PYTHONPATH"));
     if let Some(bytes) = arguments.device_memory {
         command.env(variables::DEVICE_MEMORY, bytes.to_string());
+    }
+    if arguments.delay_copies {
+        command.env(variables::DELAY_COPIES, "1");
     }
     if arguments.protect_host_memory {
         command.env(variables::PROTECT, "1");

@@ -7,18 +7,21 @@ use streamsan_record::{CopyCall, CopyLayout, MemsetCall};
 use streamsan_trace::OpKind;
 
 use crate::call::{call, record};
+use crate::delays::{self, Late, Source};
 use crate::devices::{device, may_reach};
 use crate::errors::{Answer, Code};
 use crate::memory::is_device_memory;
 use crate::pointers::{PointerKind, direction, kind_of};
 use crate::protection::{copy_is_pending, view};
-use crate::streams::{enqueue, host_waited, with_stream};
+use crate::streams::{enqueue, enqueue_at, host_waited, with_stream};
 
 /// Rows of bytes in memory.
 #[derive(Clone, Copy, Debug)]
-struct Rows {
-    width: usize,
-    height: usize,
+pub struct Rows {
+    /// Bytes of a row.
+    pub width: usize,
+    /// How many rows.
+    pub height: usize,
 }
 
 impl Rows {
@@ -67,7 +70,7 @@ fn label(kind: OpKind) -> &'static str {
 /// # Safety
 ///
 /// The rows may be read and written. They may overlap.
-unsafe fn copy_rows(destination: (usize, usize), source: (usize, usize), rows: Rows) {
+pub unsafe fn copy_rows(destination: (usize, usize), source: (usize, usize), rows: Rows) {
     for row in 0..rows.height {
         // SAFETY: a row of each, as the caller promises.
         unsafe {
@@ -106,7 +109,7 @@ fn copy(request: &Request) -> Answer {
     let kind = direction(to, from, request.requested)?;
     rows.check(destination, to).and_then(|()| rows.check(source, from))?;
     let blocking = holds_host(kind, to, from, request.asynchronous);
-    let stream = enqueue(request.stream)?;
+    let (stream, chain, position) = enqueue_at(request.stream)?;
     record(|recorder| {
         let layout = if rows.height == 1 {
             CopyLayout::Linear { bytes: rows.width as u64 }
@@ -129,9 +132,19 @@ fn copy(request: &Request) -> Answer {
             label: label(kind),
         });
     });
-    let own = |(start, pitch)| (view(start), pitch);
-    // SAFETY: the program says that these bytes are its own, as for CUDA.
-    unsafe { copy_rows(own(destination), own(source), rows) };
+    if !blocking && delays::is_on() {
+        let source = match from {
+            // SAFETY: the program says that these bytes are its own, as for CUDA.
+            PointerKind::Pageable => unsafe { delays::staged(source, rows) },
+            PointerKind::Device(_) | PointerKind::Pinned => Source::Memory(source.0, source.1),
+        };
+        delays::put_aside(Late { chain, position, destination, source, rows })?;
+    } else {
+        delays::before_work_of(stream)?;
+        let own = |(start, pitch)| (view(start), pitch);
+        // SAFETY: as above.
+        unsafe { copy_rows(own(destination), own(source), rows) };
+    }
     if blocking {
         return host_waited(stream);
     }
@@ -277,6 +290,7 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
             blocking,
         });
     });
+    delays::before_work_of(stream)?;
     let own = view(to);
     for row in 0..rows.height {
         // SAFETY: the program says that these bytes are its own, as for CUDA.

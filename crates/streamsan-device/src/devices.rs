@@ -232,6 +232,7 @@ extern "C" fn synchronize(caller: usize) -> Code {
             state.readiness.host_waited_device(current_device());
             Ok(())
         })?;
+        crate::delays::before_host()?;
         record(|recorder| recorder.host_waited(target, HostWaitHow::Synchronize, library_at(caller)));
         Ok(())
     })

@@ -6,6 +6,7 @@ use streamsan_record::{Library, WaitOn};
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{ask_recorder, call, give, record};
+use crate::delays;
 use crate::devices::current_device;
 use crate::errors::{Answer, Code};
 use crate::libraries::{library_at, with_caller};
@@ -141,7 +142,8 @@ fn learn(event: u64) -> Answer {
             state.readiness.host_waited_record(last);
         }
         Ok(())
-    })
+    })?;
+    delays::before_host()
 }
 
 extern "C" fn synchronize(event: u64, caller: usize) -> Code {
@@ -170,15 +172,21 @@ extern "C" fn query(event: u64, caller: usize) -> Code {
     call(|| {
         let caller = library_at(caller);
         let allocators = is_allocators(event, caller);
-        let ready = with_state(|state| {
+        let (ready, asked) = with_state(|state| {
             let known = state.events.get_mut(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
             Ok(match &mut known.last {
-                Some(last) => allocators || state.readiness.poll_record(last),
-                None => true,
+                Some(last) => {
+                    let ready = allocators || state.readiness.poll_record(last);
+                    (ready, (ready && delays::is_on()).then(|| last.clone()))
+                }
+                None => (true, None),
             })
         })?;
         if !ready {
             return Err(Code::NOT_READY);
+        }
+        if let Some(asked) = asked {
+            delays::before_record(&asked)?;
         }
         record(|recorder| recorder.host_waited(WaitOn::Event(event), HostWaitHow::Query, caller));
         Ok(())

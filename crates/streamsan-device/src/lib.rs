@@ -7,6 +7,7 @@
 mod abi;
 mod call;
 mod copies;
+mod delays;
 mod devices;
 mod driver;
 mod errors;

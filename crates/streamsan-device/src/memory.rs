@@ -103,6 +103,7 @@ pub fn allocate(device: u32, size: usize) -> Result<usize, Code> {
 
 /// Frees memory of a device.
 pub fn free(start: usize) -> Answer {
+    crate::delays::before_anything()?;
     match region_at(start)? {
         Some(Region { start: first, kind: RegionKind::Device(_), .. }) if first == start => {}
         _ => return Err(Code::INVALID_VALUE),
@@ -198,6 +199,7 @@ extern "C" fn free_host(pointer: usize, caller: usize) -> Code {
         if pointer == 0 {
             return Ok(());
         }
+        crate::delays::before_anything()?;
         match region_at(pointer)? {
             Some(Region { start, kind: RegionKind::HostAllocated, .. }) if start == pointer => {}
             _ => return Err(Code::INVALID_VALUE),
@@ -242,6 +244,7 @@ with_caller!(cudaHostRegister, "rcx", host_register);
 extern "C" fn host_unregister(pointer: usize, caller: usize) -> Code {
     call(|| {
         locate(caller);
+        crate::delays::before_anything()?;
         match region_at(pointer)? {
             Some(Region { start, kind: RegionKind::HostRegistered, .. }) if start == pointer => {}
             Some(_) => return Err(Code::INVALID_VALUE),

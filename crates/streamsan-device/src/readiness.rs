@@ -80,6 +80,13 @@ pub struct Record {
     pub at: Instant,
 }
 
+impl Record {
+    /// Whether the record covers this position of a chain.
+    pub fn sees(&self, Chain(chain): Chain, position: u64) -> bool {
+        self.clock.at(chain) >= position
+    }
+}
+
 /// What is enqueued where, and what the host knows to be finished.
 #[derive(Debug, Default)]
 pub struct Readiness {
@@ -161,6 +168,12 @@ impl Readiness {
         for chain in self.chains.iter().filter(|chain| chain.device == device) {
             self.host.join(&chain.clock);
         }
+    }
+
+    /// Whether what the chain's next work is ordered after includes this position of another one.
+    pub fn sees(&mut self, chain: Chain, Chain(other): Chain, position: u64) -> bool {
+        self.join_implicit(chain.0);
+        self.chains[chain.0].clock.at(other) >= position
     }
 
     /// How far the chain has come: all work enqueued so far.

@@ -8,6 +8,7 @@ use streamsan_record::WaitOn;
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{call, give, lock, record};
+use crate::delays;
 use crate::devices::current_device;
 use crate::errors::{Answer, Code};
 use crate::events::EventState;
@@ -81,13 +82,24 @@ pub fn enqueue(handle: u64) -> Result<Stream, Code> {
     Ok(stream)
 }
 
+/// Like [`enqueue`], and says at which place of the stream the work is.
+pub fn enqueue_at(handle: u64) -> Result<(Stream, Chain, u64), Code> {
+    let (stream, (chain, position)) = with_stream(handle, |state, stream| {
+        let chain = state.chain(stream);
+        state.readiness.enqueue(chain);
+        (chain, state.readiness.position(chain))
+    })?;
+    Ok((stream, chain, position))
+}
+
 /// Says that a call has waited for all work of a stream.
 pub fn host_waited(stream: Stream) -> Answer {
     with_state(|state| {
         let chain = state.chain(stream);
         state.readiness.host_waited_chain(chain);
         Ok(())
-    })
+    })?;
+    delays::before_host()
 }
 
 /// The calling thread's stream behind `cudaStreamPerThread`: an ordinary blocking stream.
@@ -270,6 +282,7 @@ extern "C" fn query(handle: u64, caller: usize) -> Code {
         if !ready {
             return Err(Code::NOT_READY);
         }
+        delays::before_host()?;
         let target = WaitOn::Stream(stream.handle, stream.device);
         record(|recorder| recorder.host_waited(target, HostWaitHow::Query, library_at(caller)));
         Ok(())
@@ -291,7 +304,7 @@ type StreamCallback = unsafe extern "C" fn(u64, Code, *mut c_void);
 fn host_function(handle: u64) -> Answer {
     let stream = enqueue(handle)?;
     record(|recorder| recorder.host_function(stream.handle, stream.device));
-    Ok(())
+    delays::before_work_of(stream)
 }
 
 /// Runs a host function: what it touches, it touches in its stream's order, not in the host's.

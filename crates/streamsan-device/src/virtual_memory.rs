@@ -210,6 +210,7 @@ fn protect(start: usize, size: usize, protection: c_int) -> Answer {
 extern "C" fn streamsan_memory_unmap(start: usize, size: usize) -> Code {
     call(|| {
         aligned(start).and(aligned(size))?;
+        crate::delays::before_anything()?;
         let end = start.checked_add(size).ok_or(Code::INVALID_VALUE)?;
         let mapped: Vec<(usize, u64)> =
             lock(&PIECES)?.mapped.range(start..end).map(|(at, handle)| (*at, *handle)).collect();

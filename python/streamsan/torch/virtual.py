@@ -10,7 +10,7 @@ import torch
 from torch._ops import OpOverload
 
 from streamsan import _core
-from streamsan.torch import generators
+from streamsan.torch import generators, late_copies
 from streamsan.torch.aliases import alias, upload
 from streamsan.torch.cells import CELLS
 from streamsan.torch.kernels import QUESTIONS
@@ -28,6 +28,8 @@ def compute(
     operator: Operator, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
 ) -> Any:
     """Runs the operator on the host; its new results are made by the device's allocator."""
+    if late_copies.ON:
+        late_copies.before_work(device)
     run: Callable[..., Any] = _OWN.get(operator.name) or functools.partial(_run, func)
     host_args = [_to_host(value) for value in args]
     host_kwargs = {name: _to_host(value) for name, value in kwargs.items()} if kwargs else kwargs
