@@ -72,7 +72,7 @@ def _note(tensor: torch.Tensor, name: str, frame: Any) -> dict[str, object]:
 def _value(tensor: torch.Tensor) -> torch.Tensor | None:
     """Returns a copy in host memory, made behind the recorder's back."""
     import torch
-    from torch.utils._python_dispatch import _disable_current_modes
+    from torch._C import _DisableTorchDispatch
 
     from streamsan.torch import late_copies
     from streamsan.torch.aliases import alias
@@ -82,16 +82,16 @@ def _value(tensor: torch.Tensor) -> torch.Tensor | None:
     # Before the modes are off: an operator would do the same.
     if tensor.is_cuda and late_copies.ON:
         late_copies.before_work(tensor.device.index)
-    with torch.no_grad(), _disable_current_modes():
+    with torch.no_grad(), _DisableTorchDispatch():
         host = alias(tensor) if tensor.is_cuda else tensor.detach()
         return host.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
 
 
 def _numbers(value: torch.Tensor) -> str:
     import torch
-    from torch.utils._python_dispatch import _disable_current_modes
+    from torch._C import _DisableTorchDispatch
 
-    with _disable_current_modes():
+    with _DisableTorchDispatch():
         if value.is_complex():
             value = torch.view_as_real(value)
         plain = value.to(torch.float64)
