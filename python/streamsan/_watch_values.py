@@ -1,4 +1,4 @@
-"""Values that the program shows, to be compared between runs. Nothing here imports torch unless it is asked to."""
+"""Values that the program shows, to be compared between runs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _lock = threading.Lock()
 def watch(tensor: _Watched, name: str) -> _Watched:
     """Shows a value to `streamsan run --one-stream`, which compares it between its runs.
 
-    Of a tensor on a device, the value is what an operation would see that is put on the current stream here. Of
-    a tensor in host memory it is what the host sees now. Looking adds no synchronization, is not in the record
-    and never makes a finding. In any other run this does nothing.
+    Of a tensor on a device, the value is what an operation would see that is put on the current stream here.
+    Of a tensor in host memory it is what the host sees now. Looking adds no synchronization, is not in the
+    record and never makes a finding. In any other run this does nothing.
 
     Args:
         tensor: A tensor with plain strided memory. Others are noted without their value.
-        name: What reports call the value. It can be used again: the first value of a name is compared with the
-            first value of that name in the other run, the second with the second.
+        name: What reports call the value. It can be used again: the first value of a name is compared with
+            the first value of that name in the other run, the second with the second.
 
     Returns:
         The same tensor.

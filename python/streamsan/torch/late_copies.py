@@ -1,4 +1,4 @@
-"""Copies that the virtual device does late: before an operator computes, those that its stream is ordered after."""
+"""Copies that the virtual device does late: those that an operator is ordered after, before it computes."""
 
 from __future__ import annotations
 
