@@ -331,32 +331,6 @@ thread.join()
     ) == ["(('batch',), ['SS101'])", "True"]
 
 
-def test_a_gradient_that_autograd_frees_holds_nothing_back(program):
-    assert run(
-        program,
-        """
-w = torch.ones(1024, device="cuda", requires_grad=True)
-class Last(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value + 1
-
-    @staticmethod
-    def backward(ctx, gradient):
-        # Dropped by the engine's thread, with a guard, as its last act.
-        gradient.record_stream(side)
-        return None
-
-for _ in range(3):
-    Last.apply(w * 2).sum().backward()
-from streamsan import _core
-live = _core.Live(_core.trace_path())
-print(live.catch_up(_core.settle(), 5.0)[1])
-print(unsafe(lambda: consume(w)))
-""",
-    ) == ["True", "None"]
-
-
 def test_a_training_loop_with_a_prefetch_stream_is_let_through(program):
     assert run(
         program,
