@@ -7,6 +7,7 @@ synchronized and `record_stream` is not needed.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any, TypeVar
@@ -69,6 +70,7 @@ class ManagedStream:
         set_name(self.stream, name)
         self._last: torch.cuda.Event | None = None
         self._kept: deque[tuple[torch.cuda.Event, list[torch.Tensor]]] = deque()
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         names = ", ".join(repr(other.name) for other in self.after)
@@ -100,7 +102,8 @@ class ManagedStream:
             done = torch.cuda.Event()
             done.record(self.stream)
             self._last = done
-            self._kept.append((done, used))
+            with self._lock:
+                self._kept.append((done, used))
         made: list[torch.Tensor] = []
         _collect(value, made)
         for tensor in made:
@@ -139,18 +142,27 @@ class ManagedStream:
             if other._last is not None:
                 self.stream.wait_event(other._last)
         for tensor in used:
-            maker = _MAKERS.get(tensor)
+            maker = _maker(tensor)
             if maker is not None and maker[0] is not self and maker[0] not in self.after:
                 self.stream.wait_event(maker[1])
 
     def _release(self) -> None:
         """Drops arguments of finished work: the host has seen it finish, their memory may be used at once."""
-        while self._kept and self._kept[0][0].query():
-            self._kept.popleft()
+        with self._lock:
+            while self._kept and self._kept[0][0].query():
+                self._kept.popleft()
 
 
 _MAKERS: MutableMapping[torch.Tensor, tuple[ManagedStream, torch.cuda.Event]] = WeakIdKeyDictionary()
 """Which managed stream made a tensor, and when it was done."""
+
+
+def _maker(tensor: torch.Tensor) -> tuple[ManagedStream, torch.cuda.Event] | None:
+    """Returns who made a tensor, or the tensor that it is a view of."""
+    maker = _MAKERS.get(tensor)
+    if maker is None and tensor._base is not None:
+        maker = _MAKERS.get(tensor._base)
+    return maker
 
 
 class StreamGraph:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from streamsan._pipeline.failures import PipelineError, failed_items
-from streamsan._pipeline.items import flatten, places, signature
+from streamsan._pipeline.items import ALIGNMENT, flatten, places, signature
 from streamsan._pipeline.progress import Progress
 from streamsan._pipeline.results import Results, Statistics
 from streamsan._pipeline.run import Loop
@@ -54,7 +54,8 @@ def pipeline(
         slots: Items on the device at once. By default four, fewer if they do not fit into ``memory``.
         memory: Device memory for the slots, in bytes or as text (``"2GiB"``). By default half of what is
             free.
-        item_bytes: Size of a slot, for items of different sizes. By default the size of the first item.
+        item_bytes: Size of a slot, for items of different sizes. By default the size of the first item. Each
+            tensor of an item takes a multiple of 512 bytes.
         out: Where the results go: a sequence with the tensors of each item, filled in place (fastest if they
             are page-locked), or a function that is called with index and result, in order. By default new
             tensors.
@@ -119,7 +120,7 @@ def _nothing() -> Results:
 def _slot_size(item_bytes: int | None, iterator: Iterator[Any]) -> tuple[int | None, Iterator[Any]]:
     """Bytes of a slot, from the first item if nothing was said; `None` if there is no item."""
     if item_bytes is not None:
-        return max(item_bytes, 1), iterator
+        return max(-(-item_bytes // ALIGNMENT) * ALIGNMENT, 1), iterator
     try:
         first = next(iterator)
     except StopIteration:

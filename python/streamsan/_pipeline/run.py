@@ -125,6 +125,8 @@ class Loop:
         try:
             for position, leaf in enumerate(leaves):
                 check_leaf(leaf, position)
+            # The copies of an item are none of autograd's business.
+            item.leaves = leaves = [leaf.detach() if leaf.requires_grad else leaf for leaf in leaves]
             item.signature = signature(leaves)
             size = self._size(item.signature)
             if size > self.slots[0].arena.numel():
@@ -255,7 +257,9 @@ class Loop:
         slot.kept = None
         if clock is not None:
             clock[2].record(self.compute)
-        argument = rebuild(item.shape, inputs)
+        # The slot's own tensors are for later items too: `requires_grad_`, `unsqueeze_` and an operation
+        # in place that autograd records would stay with them.
+        argument = rebuild(item.shape, [leaf.detach() for leaf in inputs])
         if self.grad:
             item.result = self.function(argument)
         else:
@@ -271,13 +275,28 @@ class Loop:
     ) -> None:
         found: list[torch.Tensor] = []
         item.result = flatten(item.result, found)
+        for position, leaf in enumerate(found):
+            if not leaf.is_cuda:
+                # The function may keep it, and change it for the next item. A page-locked one may still be
+                # filled by a copy: that one is taken when the item is done.
+                if not leaf.is_pinned():
+                    found[position] = leaf.detach().clone()
+            elif leaf.device != slot.arena.device:
+                raise ValueError(
+                    f"the function returned a tensor on {leaf.device}, the pipeline is on "
+                    f"{slot.arena.device}: bring it there in the function"
+                )
         shared = any(
             leaf.is_cuda and not slot.holds(leaf) and is_shared(found, position)
             for position, leaf in enumerate(found)
         )
         slot.kept = found
         given = self._given(item, found)
-        direct = given is not None and all(leaf.is_pinned() for leaf in given)
+        direct = (
+            given is not None
+            and all(leaf.is_pinned() for leaf in given)
+            and not any(leaf.is_pinned() for leaf in found)
+        )
         targets = given if direct and given is not None else self._staging(item, found)
         if self.down is not self.compute:
             self.down.wait_event(events[1])

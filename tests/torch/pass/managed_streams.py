@@ -34,6 +34,10 @@ for turn in range(10):
     total += right.result(used).sum().item()
     del used
 assert total == 2000.0 * sum(range(10))
+# So does a view of it.
+made = left.run(torch.ones, 1000, device="cuda")
+part = right.run(lambda value: value * 2, made[:10])
+assert right.result(part).sum().item() == 20.0
 
 for wrong, said in (
     ({"infer": ["preproces"]}, "'preproces', which is not in the graph"),
