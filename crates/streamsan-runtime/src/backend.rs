@@ -14,6 +14,9 @@ pub(crate) struct StreamIndex(pub(crate) usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address(pub(crate) usize);
 
+/// Alignment of CUDA's allocations, and of those of every back end.
+pub(crate) const ALIGNMENT: usize = 256;
+
 /// Where memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Space {
@@ -75,7 +78,7 @@ pub(crate) trait Backend: Send + Sync {
     /// Blocks the host until an operation has finished; an error if it, or one before it in its stream, failed.
     fn synchronize(&self, stream: StreamIndex, number: u64) -> Result<(), Error>;
 
-    /// Allocates memory, aligned for any type.
+    /// Allocates memory, aligned to [`ALIGNMENT`].
     fn allocate(&self, space: Space, bytes: usize) -> Result<Address, Error>;
 
     /// Gives memory back.

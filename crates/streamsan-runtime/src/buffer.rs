@@ -1,6 +1,6 @@
 //! Buffers in device memory.
 
-use crate::backend::{Address, Space, StreamIndex};
+use crate::backend::{ALIGNMENT, Address, Space, StreamIndex};
 use crate::device::Device;
 use crate::error::Error;
 use crate::journal::Touch;
@@ -46,11 +46,11 @@ impl Memory {
     ) -> Result<Self, Error> {
         let shared = &device.shared;
         let mut state = shared.state();
-        let address = shared.allocate(&mut state, space, owner, bytes)?;
+        let (address, uses) = shared.allocate(&mut state, space, owner, bytes)?;
         let journal = state.journal.as_mut();
         let block = journal.map(|journal| journal.allocate(space, owner, address, bytes, place));
         drop(state);
-        Ok(Self { device, space, owner, address, bytes, block, uses: Mutex::default() })
+        Ok(Self { device, space, owner, address, bytes, block, uses: Mutex::new(uses) })
     }
 
     /// What the journal says of an access to all of it.
@@ -84,6 +84,7 @@ impl<T: Pod> Buffer<T> {
 
 /// Bytes of some elements.
 pub(crate) fn bytes_of<T>(length: usize, space: &'static str) -> Result<usize, Error> {
+    const { assert!(align_of::<T>() <= ALIGNMENT, "elements of a buffer are aligned to 256 bytes at most") };
     length.checked_mul(size_of::<T>()).ok_or(Error::OutOfMemory {
         space,
         wanted: usize::MAX,
@@ -110,7 +111,7 @@ impl Drop for Memory {
                 if let (Some(journal), Some(block)) = (&mut state.journal, self.block) {
                     journal.free(block);
                 }
-                state.pool.put(self.space, self.owner, self.address, self.bytes);
+                state.pool.put(self.space, self.owner, (self.address, uses), self.bytes);
             }
             Space::Host => {
                 let (block, address, bytes) = (self.block, self.address, self.bytes);

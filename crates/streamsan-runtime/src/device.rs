@@ -240,20 +240,21 @@ impl Shared {
         space: Space,
         owner: StreamIndex,
         bytes: usize,
-    ) -> Result<Address, Error> {
+    ) -> Result<(Address, Uses), Error> {
         self.reclaim(state);
-        if let Some(address) = state.pool.take(space, owner, bytes) {
-            return Ok(address);
+        if let Some(found) = state.pool.take(space, owner, bytes) {
+            return Ok(found);
         }
-        match self.backend.allocate(space, bytes) {
+        let address = match self.backend.allocate(space, bytes) {
             Err(error @ Error::OutOfMemory { .. }) => {
-                if !self.empty_pool(state, space)? {
+                if !self.empty_pool(state, space) {
                     return Err(error);
                 }
                 self.backend.allocate(space, bytes)
             }
             other => other,
-        }
+        };
+        Ok((address?, Uses::default()))
     }
 
     /// Host memory whose copies have finished goes back to the pool.
@@ -268,24 +269,22 @@ impl Shared {
     }
 
     /// Gives back what nobody uses, after the operations that may still touch it; says whether there was anything.
-    fn empty_pool(&self, state: &mut State, space: Space) -> Result<bool, Error> {
-        for left in std::mem::take(&mut state.pool.pending) {
-            for point in left.uses.before_write() {
-                self.backend.synchronize(point.stream, point.number)?;
-                state.host_learns(point, HostWaitHow::Synchronize);
+    fn empty_pool(&self, state: &mut State, space: Space) -> bool {
+        for point in state.last.clone().into_iter().flatten() {
+            // An operation that failed has finished too.
+            if self.backend.synchronize(point.stream, point.number).is_ok() {
+                state.host_learns(&point, HostWaitHow::Synchronize);
             }
+        }
+        for left in std::mem::take(&mut state.pool.pending) {
             state.pool_host(left.block, left.address, left.bytes);
         }
         let blocks = state.pool.take_all(space);
-        for point in state.last.clone().into_iter().flatten() {
-            self.backend.synchronize(point.stream, point.number)?;
-            state.host_learns(&point, HostWaitHow::Synchronize);
-        }
         for &(address, bytes) in &blocks {
             // SAFETY: nobody owns pooled memory, and everything that was submitted has finished.
             unsafe { self.backend.free(space, address, bytes) };
         }
-        Ok(!blocks.is_empty())
+        !blocks.is_empty()
     }
 }
 
@@ -319,7 +318,7 @@ impl State {
         if let (Some(journal), Some(block)) = (&mut self.journal, block) {
             journal.free(block);
         }
-        self.pool.put(Space::Host, StreamIndex(0), address, bytes);
+        self.pool.put(Space::Host, StreamIndex(0), (address, Uses::default()), bytes);
     }
 }
 
@@ -341,7 +340,7 @@ impl Drop for Shared {
             let _ = self.backend.synchronize(point.stream, point.number);
         }
         for left in std::mem::take(&mut state.pool.pending) {
-            state.pool.put(Space::Host, StreamIndex(0), left.address, left.bytes);
+            state.pool.put(Space::Host, StreamIndex(0), (left.address, Uses::default()), left.bytes);
         }
         for space in [Space::Device, Space::Host] {
             for (address, bytes) in state.pool.take_all(space) {

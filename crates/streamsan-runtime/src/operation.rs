@@ -9,7 +9,7 @@ use crate::sync::held;
 use bytemuck::Pod;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use streamsan_trace::{AccessMode, OpKind};
@@ -202,13 +202,17 @@ impl<'a> Operation<'a> {
         work: impl FnOnce(&Launch) -> Result<(), E>,
     ) -> Result<Result<(), E>, Error> {
         let (index, operation) = (self.stream.index(), self.id);
-        let mut outcome = Ok(());
-        self.submit(Location::caller(), |backend| {
+        let mut outcome = Ok(Ok(()));
+        let submitted = self.submit(Location::caller(), |backend| {
             let stream = backend.raw_stream(index)?;
-            outcome = work(&Launch { operation, stream });
+            // What was enqueued before a panic is in the stream all the same, and uses the buffers.
+            outcome = catch_unwind(AssertUnwindSafe(|| work(&Launch { operation, stream })));
             backend.mark(index)
-        })?;
-        Ok(outcome)
+        });
+        match outcome {
+            Ok(outcome) => submitted.map(|()| outcome),
+            Err(panic) => resume_unwind(panic),
+        }
     }
 
     fn submit(

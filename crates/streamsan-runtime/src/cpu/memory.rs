@@ -1,12 +1,9 @@
 //! Host memory that stands for device and page-locked memory, with a limit for each.
 
-use crate::backend::{Address, Space};
+use crate::backend::{ALIGNMENT, Address, Space};
 use crate::error::Error;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Alignment of CUDA's allocations.
-const ALIGNMENT: usize = 256;
 
 #[derive(Debug)]
 struct Pool {
@@ -41,8 +38,8 @@ impl Memory {
         let refused = |used| Error::OutOfMemory { space: pool.name, wanted: bytes, used, limit: pool.limit };
         let grown =
             |used: usize| used.checked_add(bytes).filter(|&total| pool.limit == 0 || total <= pool.limit);
-        pool.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(refused)?;
         let layout = layout(bytes).ok_or_else(|| refused(pool.used.load(Ordering::Relaxed)))?;
+        pool.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(refused)?;
         // SAFETY: the layout has a size greater than 0.
         let pointer = unsafe { alloc_zeroed(layout) };
         if pointer.is_null() {

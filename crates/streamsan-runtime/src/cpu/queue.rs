@@ -72,7 +72,11 @@ impl Queue {
 
     pub(super) fn finished(&self, number: u64) -> Result<bool, Error> {
         let state = held(&self.state);
-        state.failure.clone().map_or(Ok(state.done >= number), Err)
+        if state.done < number {
+            // Also after a failure: what the number stands for includes what its stream waits for.
+            return Ok(false);
+        }
+        state.failure.clone().map_or(Ok(true), Err)
     }
 
     pub(super) fn synchronize(&self, number: u64) -> Result<(), Error> {
