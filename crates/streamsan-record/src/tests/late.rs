@@ -98,7 +98,7 @@ fn what_a_callback_follows_for_certain_is_left_alone() {
 /// records and how many guards it made.
 fn calls(recorder: &Recorder, index: u64, random: &mut Rng) -> (usize, usize) {
     let (mut records, mut guards) = (0, 0);
-    for _ in 0..2_000 {
+    for _ in 0..500 {
         let event = EVENT + 16 * index + random.u64(0..4);
         let address = MEMORY + (1 << 16) * (index + 1) + 512 * random.u64(0..8);
         match random.u8(0..4) {
@@ -129,7 +129,7 @@ fn calls(recorder: &Recorder, index: u64, random: &mut Rng) -> (usize, usize) {
 /// comes to the end while all threads are quiet.
 #[test]
 fn settling_for_others_loses_nothing() {
-    for seed in 0..10 {
+    for seed in 0..4 {
         let recorded = Recorded::with_torch();
         let path = recorded.path();
         let done = AtomicUsize::new(0);
