@@ -45,7 +45,7 @@ pub(crate) struct Edges {
 impl Edges {
     /// `proposed`: where the line is, and what is to be done before it. `assumed` lines are in place too.
     pub(crate) fn new(
-        proposed: impl IntoIterator<Item = (SiteId, FixAction)>,
+        proposed: impl IntoIterator<Item = (Line, FixAction)>,
         assumed: &[Assumed],
         tables: &Tables,
     ) -> Self {
@@ -56,9 +56,9 @@ impl Edges {
                 by_line.insert(line, vec![Imagined::Everything]);
             }
         }
-        for (site, action) in proposed {
+        for (line, action) in proposed {
             let action = Imagined::Fix(action);
-            let actions = by_line.entry(Line::of(site, tables)).or_default();
+            let actions = by_line.entry(line).or_default();
             if !actions.contains(&action) {
                 actions.push(action);
             }

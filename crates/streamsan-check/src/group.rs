@@ -11,7 +11,10 @@ use crate::report::Gap;
 use crate::rules::Rule;
 use crate::rules::events::{Call, CallLines, Property};
 use std::collections::{BTreeMap, HashMap};
-use streamsan_trace::{AccessMode, BlockId, Event, GapReason, OpNumber, SiteId, StringId, Tables};
+use streamsan_trace::{
+    AccessMode, BlockId, Event, Frame, FrameId, FrameOrigin, GapReason, OpNumber, SiteId, StreamId, StringId,
+    Tables,
+};
 
 /// What makes two hazards one finding: the rule and the lines of both operations. Of a lifetime finding the
 /// second line is that of the free; who got the memory next is chance.
@@ -109,7 +112,7 @@ impl Grouper {
             count: 1,
             fix: fix(hazard, engine).map(|(action, before, site)| Fix {
                 actions: vec![action],
-                frame: tables.user_frame(site).map(|(id, _)| id),
+                frame: fix_frame(&action, site, hazard.first_origin.site, engine, tables),
                 before,
                 verified: false,
             }),
@@ -120,6 +123,36 @@ impl Grouper {
             set_level: None,
         }
     }
+}
+
+/// Where a fix goes: the innermost line on the way to the call that can name both streams. A line that the first
+/// operation is called from too would put the wait before that one, so the search ends there; without a better
+/// one it is the innermost line.
+fn fix_frame(
+    action: &FixAction,
+    site: SiteId,
+    first: SiteId,
+    engine: &Engine,
+    tables: &Tables,
+) -> Option<FrameId> {
+    let innermost = tables.user_frame(site).map(|(id, _)| id);
+    let named = |frame: FrameId, stream: StreamId| {
+        engine.order.is_legacy_default(stream)
+            || tables.visible_streams.iter().any(|known| (known.frame, known.stream) == (frame, stream))
+    };
+    let names_both = |frame: FrameId| match *action {
+        FixAction::WaitStream { waiter, awaited, waiter_is_current } => {
+            let current = waiter_is_current && Some(frame) == innermost;
+            named(frame, awaited) && (current || named(frame, waiter))
+        }
+        FixAction::SynchronizeStream { awaited } => named(frame, awaited),
+    };
+    let shared = |frame: &Frame| {
+        tables.stack(first).any(|(_, other)| (other.file, other.line) == (frame.file, frame.line))
+    };
+    let users = tables.stack(site).filter(|(_, frame)| frame.origin == FrameOrigin::User);
+    let mut candidates = users.take_while(|(id, frame)| Some(*id) == innermost || !shared(frame));
+    candidates.find(|&(id, _)| names_both(id)).map(|(id, _)| id).or(innermost)
 }
 
 /// What removes the hazard, and where it goes.

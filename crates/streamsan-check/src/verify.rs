@@ -1,7 +1,7 @@
 //! Verification of fixes: one more pass over the log with all proposed waits in place, and a few with one
 //! fix each, to see which findings have one cause.
 
-use crate::edges::Edges;
+use crate::edges::{Edges, Line};
 use crate::engine::{Engine, Sink};
 use crate::finding::FixAction;
 use crate::group::{Key, key, key_of};
@@ -25,15 +25,33 @@ impl Sink for Remaining {
 }
 
 /// Marks the fixes of findings that are gone, with all fixes in place and nothing new reported. Looks up, on
-/// the way, where the order of each finding ends.
+/// the way, where the order of each finding ends. Where fixes that were placed further out do not do it, they are
+/// tried once more at the calls themselves.
 pub(crate) fn verify(log: &dyn Log, config: &Config, findings: &mut [Finding]) {
     if findings.is_empty() {
         return;
     }
+    pass(log, config, findings);
+    let tables = log.tables();
+    let mut moved = false;
+    for finding in findings.iter_mut() {
+        let innermost = tables.user_frame(fix_site(finding)).map(|(frame, _)| frame);
+        if let Some(fix) = finding.fix.as_mut().filter(|fix| !fix.verified && fix.frame != innermost) {
+            fix.frame = innermost;
+            moved = true;
+        }
+    }
+    if moved {
+        pass(log, config, findings);
+    }
+}
+
+fn pass(log: &dyn Log, config: &Config, findings: &mut [Finding]) {
     let tables = log.tables();
     let mut ends: BTreeMap<OpNumber, SiteId> =
         findings.iter().filter_map(|finding| Some((finding.ordered_up_to?.number, SiteId(0)))).collect();
-    let edges = Edges::new(findings.iter().flat_map(proposals), &config.assume, tables);
+    let edges =
+        Edges::new(findings.iter().flat_map(|finding| proposals(finding, tables)), &config.assume, tables);
     let mut remaining = Remaining::default();
     let mut engine = Engine::new(edges, config);
     let mut next = ends.iter_mut().peekable();
@@ -74,7 +92,7 @@ pub(crate) fn relate(log: &dyn Log, config: &Config, events: u64, findings: &mut
         }
         let Some(left) = passes.checked_sub(1) else { return };
         passes = left;
-        let edges = Edges::new(proposals(finding), &config.assume, tables);
+        let edges = Edges::new(proposals(finding, tables), &config.assume, tables);
         let mut remaining = Remaining::default();
         walk(log, edges, config, &mut remaining);
         if key_of(finding, tables).is_none_or(|key| remaining.0.contains(&key)) {
@@ -93,11 +111,18 @@ pub(crate) fn relate(log: &dyn Log, config: &Config, events: u64, findings: &mut
 }
 
 /// Where each action of a finding's fix goes.
-fn proposals(finding: &Finding) -> Vec<(SiteId, FixAction)> {
-    let site = match (finding.rule, finding.free) {
+fn proposals(finding: &Finding, tables: &Tables) -> Vec<(Line, FixAction)> {
+    let site = fix_site(finding);
+    let Some(fix) = &finding.fix else { return Vec::new() };
+    let frame = fix.frame.and_then(|frame| tables.frames.get(frame.index()));
+    let line = frame.map_or_else(|| Line::of(site, tables), |frame| Line::Code(frame.file, frame.line));
+    fix.actions.iter().map(|&action| (line, action)).collect()
+}
+
+/// The call before which a finding's fix has to act.
+fn fix_site(finding: &Finding) -> SiteId {
+    match (finding.rule, finding.free) {
         (Rule::Ss202 | Rule::Ss203, Some(free)) => free.site,
         _ => finding.second.site,
-    };
-    let actions = finding.fix.iter().flat_map(|fix| &fix.actions);
-    actions.map(|&action| (site, action)).collect()
+    }
 }

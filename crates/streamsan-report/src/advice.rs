@@ -5,7 +5,7 @@ use crate::names::Names;
 use crate::numbers::counted;
 use crate::places::{Location, locate, locate_frame, primary_site};
 use streamsan_check::{Actor, Finding, Fix, FixAction, Report, Rule};
-use streamsan_trace::{CaptureKind, FrameId, Log, StreamId};
+use streamsan_trace::{CaptureKind, Frame, FrameId, Log, StreamId};
 
 /// A fix, ready to be written.
 pub(crate) struct Advice<'a> {
@@ -246,15 +246,17 @@ impl Writer<'_> {
         let old = self.finding.old_memory?;
         let tensor = self.names.block_expression(old.block)?;
         let (_, assigned) = self.log.tables().user_frame(old.alloc_site)?;
-        let here = self.log.tables().frames.get(self.frame?.index())?;
-        if (assigned.file, assigned.function) != (here.file, here.function) {
-            return None;
-        }
+        // The tensor is known by its name from its allocation on: the place is the use, where it surely is.
+        let first = self.finding.first?;
+        let same_function =
+            |frame: &Frame| (frame.file, frame.function) == (assigned.file, assigned.function);
+        let (frame, _) = self.log.tables().stack(first.site).find(|(_, frame)| same_function(frame))?;
+        let place = locate_frame(self.log, frame)?.line();
         let mut calls: Vec<String> = Vec::new();
         let mut passed: Vec<String> = Vec::new();
         for action in &fix.actions {
             let FixAction::WaitStream { awaited, .. } = *action else { continue };
-            let call = format!("{tensor}.record_stream({})", self.expression(self.frame, awaited)?);
+            let call = format!("{tensor}.record_stream({})", self.expression(Some(frame), awaited)?);
             if !calls.contains(&call) {
                 calls.push(call);
                 passed.push(self.names.stream(awaited));
@@ -266,7 +268,7 @@ impl Writer<'_> {
         let (calls, passed) = (calls.join("; "), passed.join(" and "));
         let works = if fix.actions.len() > 1 { "also work" } else { "also works" };
         Some(format!(
-            "{calls} in the same place {works}; torch then keeps the block until it sees that {passed} got this far, so more memory is in use"
+            "{calls} right after {place} {works}; torch then keeps the block until it sees that {passed} got this far, so more memory is in use"
         ))
     }
 

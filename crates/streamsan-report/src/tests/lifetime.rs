@@ -22,6 +22,8 @@ fn reuse(rule: Rule) -> Case {
     let (free, write) = (site(&mut case, 30, 9, 18), site(&mut case, 31, 16, 45));
     let frame = case.trace.tables.sites[free.index()][0];
     case.visible(frame, SIDE, "side");
+    let used = case.trace.tables.sites[read.index()][0];
+    case.visible(used, SIDE, "side");
     let (gemm, fill) = (case.string("aten::mm"), case.string("aten::zero_"));
     let mask =
         Memory { block: NEW, size: 1 << 20, alloc_site: write, ..case.finding().memory.take().unwrap() };
@@ -131,6 +133,9 @@ fn several_users() {
     case.name_stream(COPY, "copy", 14);
     let frame = case.finding().fix.as_ref().unwrap().frame.unwrap();
     case.visible(frame, COPY, "copy");
+    let used = case.finding().first.as_ref().unwrap().site;
+    let used = case.trace.tables.sites[used.index()][0];
+    case.visible(used, COPY, "copy");
     wait(&mut case, &[(DEFAULT, SIDE, false), (DEFAULT, COPY, false)], frame);
     assert_snapshot!(full(&case));
     let json: serde_json::Value = serde_json::from_str(&rendered(&case, Format::Json)).unwrap();
