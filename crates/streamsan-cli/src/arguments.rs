@@ -112,7 +112,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) delay_copies: bool,
     /// Run with --delay-copies, then again as if all were on one stream, and compare exit status, output and the values
-    /// given to `streamsan.watch`
+    /// given to `streamsan.watch`; if they differ, a third time
     #[arg(long, conflicts_with_all = ["live", "halt_on_error", "no_check"])]
     pub(crate) one_stream: bool,
     /// Run a module, like `python -m MODULE ARGS`

@@ -176,11 +176,11 @@ impl Outcome {
             ));
         }
         say(if self.differs() {
-            "the results depend on when copies are done: a wait is missing (or a time or random number differed by chance: seed them). On one stream the program gives other results"
+            "the values depend on when copies are done: a wait is missing. What changes from run to run by itself was left out as far as one more run on one stream showed it"
         } else if self.status != 0 {
-            "no difference was shown, but the program failed in both runs"
+            "no difference shown, but the program failed in both runs"
         } else {
-            "no difference was shown. That proves nothing: only asynchronous copies were done late here, kernels never are. The findings of the check count"
+            "no difference shown. That proves nothing: only copies were done late here, never kernels. What the check found counts"
         });
     }
 }
