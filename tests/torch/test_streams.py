@@ -108,3 +108,39 @@ def test_record_stream_of_memory_of_the_host(recording, label):
 def test_a_launch_without_an_operator_has_its_line(recording):
     [gap] = recording.at("launch", "gap")
     assert gap["reason"] == "OpaqueKernel"
+
+
+COMPREHENSION = """\
+import torch
+
+
+class Turns:
+    def __init__(self):
+        self.upload, self.left = torch.cuda.Stream(), 2
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.left -= 1
+        if self.left < 0:
+            raise StopIteration
+        return self.left
+
+
+x = torch.zeros(16, device="cuda")
+turns = Turns()
+seen = [x.add_(turn) for turn in turns]
+"""
+
+
+def test_expressions_for_streams_can_be_written(program):
+    expressions = {
+        expression
+        for event in program.run(COMPREHENSION).events
+        for frame in event["stack"]
+        for expression in frame["streams"]
+    }
+    assert "turns.upload" in expressions
+    for expression in expressions:
+        compile(expression, "expression", "eval")

@@ -46,6 +46,8 @@ def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.Stream]]:
     variables = _variables(frame)
     hidden = {name: value for name, value in dict(frame.f_globals).items() if name not in variables}
     for scope in (variables, hidden):
+        # A comprehension has an argument `.0`, which no code can name.
+        scope = {name: value for name, value in scope.items() if name.isidentifier()}
         yield from _streams_of(scope)
         for name, value in scope.items():
             for attribute, stream in _streams_of(_attributes(value)):
