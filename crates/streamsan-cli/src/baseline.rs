@@ -7,6 +7,8 @@
 use crate::fault::Fault;
 use crate::reports::Files;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use streamsan_check::{Finding, Report, Rule};
 use streamsan_report::{Paths, Sources};
@@ -150,12 +152,25 @@ impl Spot {
     }
 }
 
+/// Bytes of a file: far more than a project has findings.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The bytes of a file, or of a pipe; a device may have no end.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(io::Error::other("it is longer than any baseline"));
+    }
+    Ok(bytes)
+}
+
 impl Baseline {
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> Result<Self, Fault> {
         let shown = path.display();
         let again = format!("write it anew with --write-baseline {shown}");
-        let bytes = std::fs::read(path).map_err(|error| {
+        let bytes = bytes(path).map_err(|error| {
             let reason = match error.kind() {
                 std::io::ErrorKind::NotFound => "no such file".to_owned(),
                 std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),

@@ -13,6 +13,9 @@ use toml::de::{DeTable, DeValue};
 /// The name of the file.
 const NAME: &str = "pyproject.toml";
 
+/// Bytes of a file: nobody writes more.
+const MOST_BYTES: u64 = 16 << 20;
+
 /// All keys of the table.
 const KEYS: [&str; 7] =
     ["select", "ignore", "error", "warn", "per-file-ignores", "error-on-warning", "baseline"];
@@ -64,6 +67,10 @@ impl PerFile {
 pub(crate) fn find(start: &Path) -> Result<Settings, Fault> {
     for folder in start.ancestors() {
         let path = folder.join(NAME);
+        // A pipe or a device may have no end.
+        if !path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MOST_BYTES) {
+            continue;
+        }
         let Ok(bytes) = std::fs::read(&path) else { continue };
         let shown = path.strip_prefix(start).unwrap_or(&path).display().to_string();
         // Without the word the file is somebody else's, whatever is wrong with it.
