@@ -150,7 +150,7 @@ impl Engine {
         let mut hazards = Vec::new();
         self.shadow.examine(slot, memory, &touch, tables, ordered, |conflict| {
             let earlier = conflict.earlier;
-            if !conflict.decided || !seen.insert((earlier.number, earlier.block)) {
+            if !conflict.decided {
                 return;
             }
             let rule = if earlier.block == touch.block {
@@ -160,7 +160,9 @@ impl Engine {
             } else {
                 Rule::Ss202
             };
-            hazards.push(hazard(rule, &earlier));
+            if seen.insert((rule, earlier.number)) {
+                hazards.push(hazard(rule, &earlier));
+            }
         });
         hazards
     }
