@@ -86,7 +86,7 @@ class Loop:
         self.events: list[_Events] = []
         self.sizes: dict[Signature, int] = {}
         self.after: torch.cuda.Event | None = None
-        self.begin = time.perf_counter()
+        self.timed_from, self.begin = 0, time.perf_counter()
 
     def run(self, items: Iterator[Any]) -> None:
         """Runs all items. Whatever happens, nothing is under way when it returns."""
@@ -205,11 +205,14 @@ class Loop:
 
     def _decide(self, index: int) -> None:
         """Goes on with one stream if that is faster, once enough items were timed."""
+        if index == self.sample.FIRST:
+            # What the first items warm up, for seconds perhaps, says nothing of the next ones.
+            self.timed_from, self.begin = index, time.perf_counter()
         if index < self.sample.enough or not self.sample.is_ready():
             return
         self.undecided = False
         stages = [seconds for seconds in self.sample.medians() if seconds is not None]
-        if stages and sum(stages) < (time.perf_counter() - self.begin) / index:
+        if stages and sum(stages) < (time.perf_counter() - self.begin) / (index - self.timed_from):
             self._join()
 
     def _join(self) -> None:
@@ -223,6 +226,9 @@ class Loop:
     ) -> list[torch.Tensor]:
         inputs = slot.views(item.signature)
         torch.cuda.set_stream(self.up)
+        if not self.home.query():
+            # The source may have made the item with work that is still under way there.
+            self.up.wait_stream(self.home)
         if slot.downloaded is not None and self.up is not self.compute:
             self.up.wait_event(slot.downloaded)
         if clock is not None:

@@ -59,3 +59,14 @@ room = [torch.empty(4, pin_memory=True) for _ in items]
 for out in (None, room):
     brought = streamsan.pipeline(lambda x: (x * 2).to("cpu", non_blocking=True), items, out=out)
     assert [result[0].item() for result in brought] == [2.0 * item for item in range(12)]
+
+
+def made_on_the_device():
+    """Items that are still on their way from the device when they are handed over."""
+    rooms = [torch.empty(4, pin_memory=True) for _ in items]
+    for item, room in enumerate(rooms):
+        yield room.copy_(torch.full((4,), float(item), device="cuda"), non_blocking=True)
+
+
+results = streamsan.pipeline(lambda x: x + 1, made_on_the_device(), overlap=True)
+assert [result[0].item() for result in results] == [item + 1.0 for item in range(12)]
