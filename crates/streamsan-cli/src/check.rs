@@ -2,9 +2,9 @@
 
 use crate::ExitStatus;
 use crate::arguments::CheckArguments;
+use crate::baseline::Baseline;
 use crate::fault::Fault;
 use crate::output;
-use crate::baseline::Baseline;
 use crate::reports::{Judged, render, say_mistakes};
 use crate::run::is_incomplete;
 use crate::wanted::Wanted;

@@ -69,14 +69,12 @@ fn not_found(selection: &Selection, reason: &NotFound) -> Fault {
         }
         NotFound::Tensor(known) => {
             let fault = Fault::new(format!("no memory is named '{name}'"));
-            match nearest::nearest(name, known.iter().map(String::as_str)) {
-                Some(near) => fault.help(format!("did you mean --tensor '{near}'?")),
-                None => {
-                    let more = if known.len() > 12 { ", …" } else { "" };
-                    let some: Vec<_> = known.iter().take(12).map(String::as_str).collect();
-                    fault.help(format!("names are: {}{more}", some.join(", ")))
-                }
+            if let Some(near) = nearest::nearest(name, known.iter().map(String::as_str)) {
+                return fault.help(format!("did you mean --tensor '{near}'?"));
             }
+            let more = if known.len() > 12 { ", …" } else { "" };
+            let some: Vec<_> = known.iter().take(12).map(String::as_str).collect();
+            fault.help(format!("names are: {}{more}", some.join(", ")))
         }
         NotFound::Block => match selection.block {
             Some(BlockQuery::Address(address)) => {

@@ -128,16 +128,14 @@ fn groups(py: Python<'_>, device: u32, arguments: &[Argument<'_>]) -> PyResult<V
             tell_size(tensor)?;
         }
         let on = on.unwrap_or(device);
-        let group = match groups.iter_mut().position(|group| group.device == on) {
-            Some(known) => &mut groups[known],
-            None => {
-                let stream = current_raw_stream(py, on)?;
-                let (arguments, raw, places) = Default::default();
-                groups.push(Group { device: on, stream, arguments, raw, places, asker: RawAsker::default() });
-                let last = groups.len() - 1;
-                &mut groups[last]
-            }
-        };
+        let known = groups.iter().position(|group| group.device == on);
+        let place = known.unwrap_or(groups.len());
+        if place == groups.len() {
+            let stream = current_raw_stream(py, on)?;
+            let (arguments, raw, places) = Default::default();
+            groups.push(Group { device: on, stream, arguments, raw, places, asker: RawAsker::default() });
+        }
+        let group = &mut groups[place];
         group.arguments.push((index, *recorded));
         group.raw.push(raw);
     }

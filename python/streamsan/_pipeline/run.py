@@ -292,9 +292,10 @@ class Loop:
                     f"the function returned a tensor on {leaf.device}, the pipeline is on "
                     f"{slot.arena.device}: bring it there in the function"
                 )
+        # By position: a variable for the tensor would be one more that holds it.
         shared = any(
-            leaf.is_cuda and not slot.holds(leaf) and is_shared(found, position)
-            for position, leaf in enumerate(found)
+            found[position].is_cuda and not slot.holds(found[position]) and is_shared(found, position)
+            for position in range(len(found))
         )
         slot.kept = found
         given = self._given(item, found)

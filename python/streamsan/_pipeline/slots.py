@@ -84,9 +84,8 @@ def is_shared(leaves: list[torch.Tensor], position: int) -> bool:
     if sys.getrefcount(leaf) > 3:
         return True
     count = getattr(torch._C, "_storage_Use_Count", None)
-    if count is None:
+    # Who holds the tensor that a view is of cannot be seen.
+    if count is None or leaf._base is not None:
         return True
-    storage = leaf.untyped_storage()
-    # One for the tensor, one for the Python object that asks here, one for the tensor that it is a view of.
-    own = 2 if leaf._base is None else 3
-    return bool(count(storage._cdata) > own)
+    # One for the tensor, one for the Python object that asks here.
+    return bool(count(leaf.untyped_storage()._cdata) > 2)

@@ -15,7 +15,7 @@ pub(crate) struct Versions {
     known_not_to_work: Vec<Obstacle>,
     /// Why Python without a global interpreter lock does not work.
     free_threaded: String,
-    python_notes: Vec<Note>,
+    python_notes: Vec<PythonNote>,
     /// By torch, then Python.
     tested: Vec<Tested>,
 }
@@ -32,7 +32,7 @@ struct Obstacle {
 
 /// What is different with some versions of Python.
 #[derive(Debug, Deserialize)]
-struct Note {
+struct PythonNote {
     python_from: Option<String>,
     python_to: Option<String>,
     note: String,

@@ -19,13 +19,13 @@ struct Document<'a> {
     format_version: u32,
     tool: &'a str,
     trace: &'a str,
-    blocks: Vec<Block>,
+    blocks: Vec<BlockLog>,
     /// How many further blocks are not written.
     blocks_left_out: u64,
 }
 
 #[derive(Serialize)]
-struct Block {
+struct BlockLog {
     block: u32,
     name: Option<String>,
     size: u64,
@@ -37,11 +37,11 @@ struct Block {
     findings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uses: Option<u64>,
-    events: Vec<Line>,
+    events: Vec<LogLine>,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct LogLine {
     /// `left-out` stands for `count` events.
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub(super) fn of_histories(
     let mut blocks = Vec::new();
     for history in &histories.list {
         let events = history.pieces().map(|piece| match piece {
-            Piece::LeftOut(count) => Line { count: Some(count), ..Line::new("left-out") },
+            Piece::LeftOut(count) => LogLine { count: Some(count), ..LogLine::new("left-out") },
             Piece::Event(entry) => {
                 let missing = marks.of(entry.number, history.block).map(|mark| Missing {
                     finding: format!("F{}", mark.finding + 1),
@@ -93,10 +93,10 @@ pub(super) fn of_histories(
                     after: mark.after.map(|place| place.number.0),
                     message: spoken(checked.log, &mark, names),
                 });
-                Line { not_ordered: missing.collect(), ..line(checked.log, &entry, names) }
+                LogLine { not_ordered: missing.collect(), ..line(checked.log, &entry, names) }
             }
         });
-        blocks.push(Block {
+        blocks.push(BlockLog {
             block: history.block.0,
             name: names.block(history.block).map(str::to_owned),
             size: history.size,
@@ -117,7 +117,7 @@ pub(super) fn of_histories(
 }
 
 pub(super) fn of_largest(checked: &Checked<'_>, largest: &Largest, names: &Names<'_>, tool: &str) -> String {
-    let block = |large: &super::largest::Large| Block {
+    let block = |large: &super::largest::Large| BlockLog {
         block: large.block.0,
         name: names.block(large.block).map(str::to_owned),
         size: large.size,
@@ -132,7 +132,7 @@ pub(super) fn of_largest(checked: &Checked<'_>, largest: &Largest, names: &Names
     written(checked, largest.list.iter().map(block).collect(), left_out, tool)
 }
 
-fn written(checked: &Checked<'_>, blocks: Vec<Block>, blocks_left_out: u64, tool: &str) -> String {
+fn written(checked: &Checked<'_>, blocks: Vec<BlockLog>, blocks_left_out: u64, tool: &str) -> String {
     let document =
         Document { format_version: FORMAT_VERSION, tool, trace: checked.file, blocks, blocks_left_out };
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
@@ -140,7 +140,7 @@ fn written(checked: &Checked<'_>, blocks: Vec<Block>, blocks_left_out: u64, tool
     text
 }
 
-impl Line {
+impl LogLine {
     fn new(event: &'static str) -> Self {
         Self {
             event,
@@ -165,11 +165,11 @@ impl Line {
     }
 }
 
-fn line(log: &dyn Log, entry: &Entry, names: &Names<'_>) -> Line {
+fn line(log: &dyn Log, entry: &Entry, names: &Names<'_>) -> LogLine {
     let text = |id| Some(log.tables().string(id).to_owned());
     let what = match entry.what {
         What::HandedOut { before } => {
-            Line { other_block: before.map(|(block, _)| block.0), ..Line::new("alloc") }
+            LogLine { other_block: before.map(|(block, _)| block.0), ..LogLine::new("alloc") }
         }
         What::Used { label, mode } => {
             let access = match mode {
@@ -178,16 +178,16 @@ fn line(log: &dyn Log, entry: &Entry, names: &Names<'_>) -> Line {
                 AccessMode::Update => "update",
                 AccessMode::Unknown => "unknown",
             };
-            Line { access: Some(access), label: text(label), ..Line::new("use") }
+            LogLine { access: Some(access), label: text(label), ..LogLine::new("use") }
         }
-        What::RecordStream => Line::new("record-stream"),
-        What::Escaped { to } => Line { label: text(to), ..Line::new("escape") },
-        What::Freed => Line::new("free"),
-        What::Guarded => Line::new("free-guard"),
-        What::Done => Line::new("free-done"),
-        What::HandedOn { to } => Line { other_block: Some(to.0), ..Line::new("handed-on") },
+        What::RecordStream => LogLine::new("record-stream"),
+        What::Escaped { to } => LogLine { label: text(to), ..LogLine::new("escape") },
+        What::Freed => LogLine::new("free"),
+        What::Guarded => LogLine::new("free-guard"),
+        What::Done => LogLine::new("free-done"),
+        What::HandedOn { to } => LogLine { other_block: Some(to.0), ..LogLine::new("handed-on") },
     };
     let said = stream(entry, names);
-    Line { number: Some(entry.number.0), stream: (!said.is_empty()).then_some(said), ..what }
+    LogLine { number: Some(entry.number.0), stream: (!said.is_empty()).then_some(said), ..what }
         .at(log, entry.site)
 }

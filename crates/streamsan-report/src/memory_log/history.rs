@@ -114,8 +114,10 @@ impl Histories {
     pub(super) fn neighbours(&self) -> Vec<BlockId> {
         let events = self.list.iter().flat_map(History::pieces);
         let other = |piece| match piece {
-            Piece::Event(Entry { what: What::HandedOut { before: Some((block, _)) }, .. })
-            | Piece::Event(Entry { what: What::HandedOn { to: block }, .. }) => Some(block),
+            Piece::Event(Entry {
+                what: What::HandedOut { before: Some((block, _)) } | What::HandedOn { to: block },
+                ..
+            }) => Some(block),
             _ => None,
         };
         events.filter_map(other).collect()

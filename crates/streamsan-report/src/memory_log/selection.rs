@@ -120,10 +120,10 @@ fn by_query(log: &dyn Log, query: BlockQuery, chosen: &mut Chosen) -> Result<(),
                 starts.insert(block, address);
             }
         }
-        (EventKind::BlockSize { block, size }, BlockQuery::Address(wanted)) => {
-            if starts.remove(&block).is_some_and(|address| wanted - address < size) {
-                chosen.add(block);
-            }
+        (EventKind::BlockSize { block, size }, BlockQuery::Address(wanted))
+            if starts.remove(&block).is_some_and(|address| wanted - address < size) =>
+        {
+            chosen.add(block);
         }
         (EventKind::FreeRequest { block }, BlockQuery::Address(_)) => {
             starts.remove(&block);

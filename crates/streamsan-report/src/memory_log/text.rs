@@ -170,15 +170,15 @@ pub(super) fn stream(entry: &Entry, names: &Names<'_>) -> String {
 
 /// What happened, without the stream.
 pub(super) fn what(log: &dyn Log, entry: &Entry, names: &Names<'_>) -> String {
-    let named = |block: BlockId| {
+    let spoken_block = |block: BlockId| {
         names.block(block).map_or_else(|| format!("b{}", block.0), |name| format!("`{name}` b{}", block.0))
     };
     match entry.what {
         What::HandedOut { before: None } => "alloc: new memory".to_owned(),
         What::HandedOut { before: Some((old, Some(freed))) } => {
-            format!("alloc: was {} until {freed}", named(old))
+            format!("alloc: was {} until {freed}", spoken_block(old))
         }
-        What::HandedOut { before: Some((old, None)) } => format!("alloc: was {}", named(old)),
+        What::HandedOut { before: Some((old, None)) } => format!("alloc: was {}", spoken_block(old)),
         What::Used { label, mode } => {
             let verb = match mode {
                 AccessMode::Read => "reads",
@@ -193,7 +193,7 @@ pub(super) fn what(log: &dyn Log, entry: &Entry, names: &Names<'_>) -> String {
         What::Freed => "free: last reference gone".to_owned(),
         What::Guarded => "free waits for this stream".to_owned(),
         What::Done => "free done: all guards passed".to_owned(),
-        What::HandedOn { to } => format!("memory handed on to {}", named(to)),
+        What::HandedOn { to } => format!("memory handed on to {}", spoken_block(to)),
     }
 }
 
