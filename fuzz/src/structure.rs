@@ -225,7 +225,7 @@ fn kind(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<EventKind> {
                 HostWaitHow::Blocking,
             ])?,
         },
-        17 | 18 | 19 => {
+        17..=19 => {
             let (address, size) = (size(bytes)? << 4, size(bytes)?);
             EventKind::Alloc {
                 block: block(bytes)?,

@@ -222,7 +222,9 @@ mod tests {
     use streamsan_check::Rule;
 
     /// Lines, rules and reasons; and lines and mistakes.
-    fn scanned(text: &str) -> (Vec<(u32, Vec<&'static str>, String)>, Vec<(u32, String)>) {
+    type Found = (u32, Vec<&'static str>, String);
+
+    fn scanned(text: &str) -> (Vec<Found>, Vec<(u32, String)>) {
         let (mut comments, mut mistakes) = (Vec::new(), Vec::new());
         scan("train.py", text, &mut comments, &mut mistakes);
         let codes = |rules: Vec<Rule>| rules.into_iter().map(Rule::code).collect();

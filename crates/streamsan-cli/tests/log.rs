@@ -91,7 +91,7 @@ fn without_findings_the_largest_blocks() {
     assert_snapshot!(workplace.run("log run.sstrace").stdout);
     let mut program = "streams default\n".to_owned();
     for index in 1..=12 {
-        let _ = write!(program, "buffer x{index} {index}MiB\n");
+        let _ = writeln!(program, "buffer x{index} {index}MiB");
     }
     workplace.trace("many.sstrace", &program);
     let said = workplace.run("log many.sstrace").stdout;
