@@ -72,7 +72,7 @@ fn programs_that_are_too_large_are_refused() {
     let streams = format!("# A\n```sim\nstreams {}\n```\n", names.join(", "));
     let error = parse_file("a.md", &streams).expect_err("5000 streams");
     assert_eq!(error.to_string(), "a.md:3: more than 4096 streams: make the program smaller");
-    let buffers: String = names.iter().map(|name| format!("buffer {name} 4\n")).collect();
+    let buffers = names.iter().map(|name| format!("buffer {name} 4")).collect::<Vec<_>>().join("\n") + "\n";
     let error = parse_file("a.md", &format!("# A\n```sim\nstreams a\n{buffers}```\n"));
     assert!(error.expect_err("5000 buffers").to_string().contains("more than 4096 buffers"));
     let steps = format!("# A\n```sim\nstreams a\n{}```\n", "a: launch\n".repeat(3000));
