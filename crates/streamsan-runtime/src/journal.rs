@@ -24,6 +24,8 @@ pub(crate) struct Journal {
     trace: Trace,
     /// The event that stands for each point.
     events: BTreeMap<(StreamIndex, u64), EventId>,
+    /// Blocks that were handed out.
+    blocks: u32,
 }
 
 impl Journal {
@@ -32,7 +34,7 @@ impl Journal {
         trace.header.capture = CaptureKind::Sim;
         trace.header.devices = 1;
         trace.header.closed = true;
-        Self { trace, events: BTreeMap::new() }
+        Self { trace, events: BTreeMap::new(), blocks: 0 }
     }
 
     pub(crate) fn trace(&self) -> Trace {
@@ -78,8 +80,8 @@ impl Journal {
         place: &Location<'_>,
     ) -> BlockId {
         let site = self.site(place);
-        let allocs = self.trace.events.iter().filter(|event| matches!(event.kind, EventKind::Alloc { .. }));
-        let block = BlockId(allocs.count() as u32 + 1);
+        self.blocks += 1;
+        let block = BlockId(self.blocks);
         let space = match space {
             Space::Device => MemorySpace::Cached(DeviceId(0)),
             Space::Host => MemorySpace::Pinned,

@@ -174,6 +174,8 @@ impl<'a> Operation<'a> {
     /// Submits the operation. It waits for whatever it has to come after and runs later, in stream order; if it
     /// panics, its stream does nothing any more and says so when it is synchronized.
     ///
+    /// `work` must not own a buffer, stream or device, nor synchronize: it would wait for itself.
+    ///
     /// # Errors
     ///
     /// If a buffer is of another device, or the back end runs no functions of the host.

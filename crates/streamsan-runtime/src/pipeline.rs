@@ -146,7 +146,7 @@ impl<T: Pod> Pipeline<T> {
     /// If the slots do not fit into the budget or the device.
     #[track_caller]
     pub fn new(device: &Device, options: &PipelineOptions) -> Result<Self, PipelineError> {
-        let bytes = (options.item * size_of::<T>()) as u64;
+        let bytes = (options.item as u64).saturating_mul(size_of::<T>() as u64);
         // Nothing is known of the function yet: as long as a copy is the case that needs the most slots.
         let machine = Machine { upload: 50e9, download: 50e9, both: 100e9, handover: 3e-6, issue: 0.0 };
         let compute = bytes as f64 / machine.upload;
