@@ -10,7 +10,7 @@ use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::{Config, Finding, walk};
 use std::collections::{BTreeMap, HashSet};
-use streamsan_trace::{Event, GapReason, Log, OpNumber, SiteId, StringId, Tables};
+use streamsan_trace::{Event, Frame, GapReason, Log, OpNumber, SiteId, StringId, Tables};
 
 /// The keys of all hazards that remain.
 #[derive(Default)]
@@ -66,8 +66,9 @@ fn pass(log: &dyn Log, config: &Config, findings: &mut [Finding]) {
     let nothing_new = remaining.0.is_subset(&known);
     for finding in findings.iter_mut() {
         let gone = key_of(finding, tables).is_some_and(|key| !remaining.0.contains(&key));
+        let too_early = first_is_inside(finding, tables);
         if let Some(fix) = &mut finding.fix {
-            fix.verified = nothing_new && gone;
+            fix.verified = nothing_new && gone && !too_early;
         }
         if let Some(end) = &mut finding.ordered_up_to {
             end.site = ends.get(&end.number).copied().unwrap_or_default();
@@ -117,6 +118,18 @@ fn proposals(finding: &Finding, tables: &Tables) -> Vec<(Line, FixAction)> {
     let frame = fix.frame.and_then(|frame| tables.frames.get(frame.index()));
     let line = frame.map_or_else(|| Line::of(site, tables), |frame| Line::Code(frame.file, frame.line));
     fix.actions.iter().map(|&action| (line, action)).collect()
+}
+
+/// Whether the line before which the fix goes issues the first operation itself, in a function that it calls, or
+/// frees what that operation still uses: code pasted before the line then runs before both.
+fn first_is_inside(finding: &Finding, tables: &Tables) -> bool {
+    let (Some(first), Some(fix)) = (finding.first, &finding.fix) else { return false };
+    let Some(frame) = fix.frame.and_then(|frame| tables.frames.get(frame.index())) else { return false };
+    let line = |frame: &Frame| (frame.file, frame.line);
+    let innermost = tables.user_frame(first.site).is_some_and(|(_, first)| line(first) == line(frame));
+    let inside = tables.stack(first.site).any(|(_, first)| line(first) == line(frame));
+    let frees = matches!(finding.rule, Rule::Ss202 | Rule::Ss203);
+    frame.line > 0 && inside && (frees || !innermost)
 }
 
 /// The call before which a finding's fix has to act.

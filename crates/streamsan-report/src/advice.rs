@@ -136,6 +136,11 @@ fn split(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<&'static str> {
     let second = locate(log, finding.second.site)?;
     let place = locate_frame(log, fix.frame?)?;
     let line = |at: &Location<'_>| (at.frame.file, at.frame.line);
+    let mut stack = log.tables().stack(finding.first?.site);
+    let inside = place.frame.line > 0 && stack.any(|(_, frame)| (frame.file, frame.line) == line(&place));
+    if inside && !fix.verified && (frees_too_early(finding) || line(&first) != line(&place)) {
+        return Some("(1) is issued by this line too: split it and wait between the two parts");
+    }
     if first.frame.line == 0 || line(&first) != line(&second) || line(&place) != line(&second) {
         return None;
     }

@@ -79,6 +79,14 @@ def pipeline(
         >>> results[99][0].item()  # doctest: +CUDA
         199.0
     """
+    if not callable(function):
+        raise TypeError(f"the first argument of a pipeline is its function, not {type(function).__name__}")
+    if not torch.cuda.is_available():
+        raise PipelineError(
+            "a pipeline needs a CUDA device, and there is none: without one, `streamsan run` the script",
+            [],
+            _nothing(),
+        )
     chosen = torch.device("cuda", torch.cuda.current_device()) if device is None else torch.device(device)
     if chosen.type != "cuda":
         raise ValueError(f"a pipeline needs a CUDA device, not {chosen}")

@@ -123,6 +123,10 @@ class Loop:
         shape = flatten(source, leaves)
         item = Item(index, shape, leaves)
         try:
+            if not leaves:
+                raise TypeError(
+                    f"the item ({type(source).__name__}) holds no tensor: make tensors of arrays and numbers"
+                )
             for position, leaf in enumerate(leaves):
                 check_leaf(leaf, position)
             # The copies of an item are none of autograd's business.

@@ -45,6 +45,13 @@ assert [one.index for one in error.errors] == [1, 2, 3]
 assert "is on cuda:0" in str(error.errors[0]) and "item_bytes=" in str(error.errors[1])
 assert "sparse" in str(error.errors[2]) and error.results[4][0].item() == 5.0
 
+assert "holds no tensor" in str(failure(lambda x: x, [items[0], 3]).errors[0])
+try:
+    streamsan.pipeline(items, lambda x: x)
+    raise AssertionError("swapped")
+except TypeError as error:
+    assert "is its function, not list" in str(error), error
+
 taken = []
 
 
