@@ -20,11 +20,13 @@ class Loader(threading.Thread):
 
 loader = Loader()
 loader.start()
-kept = []
+kept, used = [], []
 while (item := batches.get()) is not None:
     batch, ready = item
     ready.wait()
     kept.append(batch + 1)
+    # Dropped here, its memory would be the loader's again at once: whether that shows is a question of time.
+    used.append(batch)
 loader.join()
 torch.cuda.synchronize()
 assert [tensor[0].item() for tensor in kept] == [1.0, 2.0, 3.0]
