@@ -48,6 +48,7 @@ lint: venv
 
 rust-tests:
 	cargo test --workspace --quiet
+	cargo test --quiet -p streamsan-runtime --features shuttle --test schedules
 
 python-tests: install torch models browser
 	$(BIN)/python -m pytest -q tests
