@@ -7,6 +7,7 @@ use crate::reports::{Judged, read};
 use crate::wanted::Wanted;
 use crate::{ExitStatus, nearest, output};
 use clap::{Args, ValueEnum};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use streamsan_report::Checked;
 use streamsan_report::drawing::{self, Language, Selection, TooMany};
@@ -52,6 +53,10 @@ pub(crate) fn graph(arguments: &GraphArguments) -> Result<i32, Fault> {
     let language = language(arguments, whole)?;
     if let Some(path) = &arguments.output {
         refuse_to_overwrite(path, arguments.force)?;
+    } else if matches!(language, Language::Svg) && std::io::stdout().is_terminal() {
+        return Err(
+            Fault::new("a picture cannot be shown in a terminal").help("add -o graph.svg, or --format dot")
+        );
     }
     if arguments.depth.is_some() && arguments.finding.is_none() && arguments.between.is_none() {
         return Err(Fault::new("--depth counts from a finding or a range")
