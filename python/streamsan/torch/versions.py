@@ -21,6 +21,7 @@ NEEDED: Final = (
     "_C.TensorBase.untyped_storage",
     "_C._activate_gpu_trace",
     "_C._construct_storage_from_data_pointer",
+    "_C._cuda_getCurrentRawStream",
     "_C._cuda_sleep",
     "_C._current_graph_task_id",
     "_C._disabled_torch_dispatch_impl",
