@@ -10,7 +10,26 @@ import torch
 from streamsan._pipeline.items import Signature, views
 
 
-class Slot:
+class Arena:
+    """Bytes, and the tensors that lie in them for items of each signature."""
+
+    def __init__(self, arena: torch.Tensor) -> None:
+        """Takes the bytes."""
+        self.arena = arena
+        self._views: dict[Signature, list[torch.Tensor]] = {}
+
+    def views(self, of: Signature) -> list[torch.Tensor]:
+        """Returns the tensors for items of one signature."""
+        known = self._views.get(of)
+        if known is None:
+            # Items of ever new shapes must not fill the memory of the host.
+            if len(self._views) > 64:
+                self._views.clear()
+            known = self._views[of] = views(self.arena, of)
+        return known
+
+
+class Slot(Arena):
     """Device memory for one item, used by one item after another.
 
     An upload waits for the download of the slot's item before, the function for the upload, the download for
@@ -24,28 +43,17 @@ class Slot:
 
     def __init__(self, arena: torch.Tensor, timed: bool) -> None:
         """Takes an arena of bytes on the device."""
-        self.arena = arena
+        super().__init__(arena)
         self.downloaded: torch.cuda.Event | None = None
         self.kept: Any = None
-        self._views: dict[Signature, list[torch.Tensor]] = {}
         self.clock = [torch.cuda.Event(enable_timing=True) for _ in range(6)] if timed else None
-
-    def views(self, of: Signature) -> list[torch.Tensor]:
-        """Returns the slot's tensors for items of one signature."""
-        known = self._views.get(of)
-        if known is None:
-            # Items of ever new shapes must not fill the memory of the host.
-            if len(self._views) > 64:
-                self._views.clear()
-            known = self._views[of] = views(self.arena, of)
-        return known
 
     def holds(self, leaf: torch.Tensor) -> bool:
         """Whether a tensor lies in the slot."""
         return bool(leaf.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr())
 
 
-class Stage:
+class Stage(Arena):
     """Page-locked host memory for one item on its way.
 
     Attributes:
@@ -59,19 +67,9 @@ class Stage:
         Raises:
             RuntimeError: if the memory cannot be page-locked.
         """
-        self.arena = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        super().__init__(torch.empty(size, dtype=torch.uint8, pin_memory=True))
         self.free: torch.cuda.Event | None = None
         self.user: Any = None
-        self._views: dict[Signature, list[torch.Tensor]] = {}
-
-    def views(self, of: Signature) -> list[torch.Tensor]:
-        """Returns the stage's tensors for items of one signature."""
-        known = self._views.get(of)
-        if known is None:
-            if len(self._views) > 64:
-                self._views.clear()
-            known = self._views[of] = views(self.arena, of)
-        return known
 
 
 def is_shared(leaves: list[torch.Tensor], position: int) -> bool:
