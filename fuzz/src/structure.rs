@@ -256,8 +256,9 @@ fn kind(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<EventKind> {
             legacy_default: u8::arbitrary(bytes)? % 4 == 0,
             priority: i32::arbitrary(bytes)?,
         },
-        29 => match u8::arbitrary(bytes)? % 2 {
+        29 => match u8::arbitrary(bytes)? % 3 {
             0 => EventKind::StreamDestroy { stream: stream(bytes)? },
+            1 => EventKind::EventDestroy { event: EventId(id(bytes, 9)?) },
             _ => EventKind::Name {
                 subject: if bool::arbitrary(bytes)? {
                     Subject::Stream(stream(bytes)?)

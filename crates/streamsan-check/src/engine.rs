@@ -208,6 +208,7 @@ impl Engine {
                 sink.gap(reason, detail, number);
             }
             EventKind::StreamDestroy { stream } => self.order.destroy_stream(stream),
+            EventKind::EventDestroy { event } => self.order.destroy_event(event),
             EventKind::FreeDone { .. }
             | EventKind::RangeBegin { .. }
             | EventKind::RangeEnd { .. }

@@ -283,6 +283,13 @@ impl HappensBefore {
         }
     }
 
+    /// The event gets no more calls; a host wait for it that has begun has noted what it covers.
+    pub(crate) fn destroy_event(&mut self, event: EventId) {
+        if let Some(snapshot) = self.records.remove(&event).and_then(|record| record.snapshot) {
+            self.pool.take_back(snapshot);
+        }
+    }
+
     /// Lets go of what records stand for where the host knows all of it: a wait on such a record orders nothing
     /// that is not ordered anyway.
     fn tidy_records(&mut self) {
@@ -478,8 +485,8 @@ impl HappensBefore {
 
 #[cfg(test)]
 mod tests {
-    use super::HappensBefore;
-    use streamsan_trace::{DeviceId, OpNumber, StreamId, ThreadId, WaitTarget};
+    use super::{HappensBefore, WaitOutcome};
+    use streamsan_trace::{DeviceId, EventId, OpNumber, StreamId, ThreadId, WaitTarget};
 
     fn with_streams(streams: u32) -> HappensBefore {
         let mut order = HappensBefore::new();
@@ -497,6 +504,24 @@ mod tests {
         let second = order.operation(StreamId(1), OpNumber(2));
         order.host_wait(thread, WaitTarget::Stream(StreamId(1)), OpNumber(3));
         assert!(order.passed(second));
+    }
+
+    #[test]
+    fn the_end_of_an_event_takes_no_order_away() {
+        let mut order = with_streams(3);
+        let [event, begun] = [EventId(0), EventId(1)];
+        let first = order.operation(StreamId(0), OpNumber(1));
+        order.record(event, StreamId(0), OpNumber(2));
+        order.wait(event, StreamId(1), OpNumber(3));
+        order.record(begun, StreamId(0), OpNumber(4));
+        order.begin_host_wait(ThreadId(0), WaitTarget::Event(begun));
+        order.destroy_event(event);
+        order.destroy_event(begun);
+        let second = order.operation(StreamId(1), OpNumber(5));
+        assert!(order.ordered(first, second.chain), "the wait was issued before");
+        assert_eq!(order.wait(event, StreamId(2), OpNumber(6)), WaitOutcome::Unrecorded);
+        order.host_wait(ThreadId(0), WaitTarget::Event(begun), OpNumber(7));
+        assert!(order.passed(first), "the host wait had begun before");
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Writer<'_> {
             EventKind::EventWait { event, stream } => {
                 format!("event-wait {} for e{}", self.stream(stream), event.0)
             }
+            EventKind::EventDestroy { event } => format!("event-destroy e{}", event.0),
             EventKind::HostWaitBegin { target } => format!("host-wait-begin {}", self.target(target)),
             EventKind::HostWait { target, observer, how } => {
                 format!("host-wait {} {observer:?} {how:?}", self.target(target))

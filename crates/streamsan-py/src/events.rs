@@ -54,6 +54,10 @@ fn event_dict<'py>(py: Python<'py>, trace: &Trace, event: &Event) -> PyResult<Bo
             dict.set_item("stream", stream.0)?;
             "event_wait"
         }
+        EventKind::EventDestroy { event } => {
+            dict.set_item("event", event.0)?;
+            "event_destroy"
+        }
         EventKind::HostWaitBegin { target } => {
             set_target(&dict, target)?;
             "host_wait_begin"

@@ -123,9 +123,9 @@ impl Events {
         self.known.insert(handle, EventState::default());
     }
 
-    /// Forgets a handle.
-    pub fn destroy(&mut self, handle: u64) {
-        self.known.remove(&handle);
+    /// Forgets a handle; gives the event's id if the trace has one.
+    pub fn destroy(&mut self, handle: u64) -> Option<EventId> {
+        self.known.remove(&handle)?.id
     }
 
     /// What is known of a handle.

@@ -58,8 +58,13 @@ impl Recorder {
 
     /// An event is about to be destroyed: called before the runtime call.
     pub fn event_destroyed(&self, handle: u64) {
-        self.settle(&mut self.thread());
-        self.known().events.destroy(handle);
+        let mut thread = self.thread();
+        self.settle(&mut thread);
+        let mut known = self.known();
+        if let Some(event) = known.events.destroy(handle) {
+            // Under the lock: no other thread uses the handle before, and a wait for it has a lower number.
+            thread.emit(&self.file, &EventKind::EventDestroy { event }, &[]);
+        }
     }
 
     /// A copy was enqueued.

@@ -50,6 +50,11 @@ pub enum EventKind {
         /// The stream that waits.
         stream: StreamId,
     },
+    /// An event was destroyed. Waits for it that were issued before keep their meaning; nothing names it any more.
+    EventDestroy {
+        /// The event.
+        event: EventId,
+    },
     /// The host began to wait. Present only if other events may lie between the call and its return; the
     /// next [`EventKind::HostWait`] of the same thread covers what was issued before this event.
     HostWaitBegin {

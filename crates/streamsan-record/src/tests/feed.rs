@@ -46,6 +46,7 @@ fn wait_stream_is_the_programs_record_and_wait() {
             default_stream(),
             EventKind::EventRecord { event: FIRST, stream: DEFAULT_ID },
             EventKind::EventWait { event: FIRST, stream: SIDE_ID },
+            EventKind::EventDestroy { event: FIRST },
         ]
     );
 }
@@ -379,5 +380,6 @@ fn a_new_event_at_an_old_handle_is_another_event() {
         recorded.event_destroyed(EVENT);
     }
     let record = |event| EventKind::EventRecord { event: EventId(event), stream: SIDE_ID };
-    assert_eq!(recorded.kinds(), [record(0), record(1)]);
+    let destroy = |event| EventKind::EventDestroy { event: EventId(event) };
+    assert_eq!(recorded.kinds(), [record(0), destroy(0), record(1), destroy(1)]);
 }

@@ -75,6 +75,7 @@ impl<'a> Known<'a> {
                 EventKind::EventRecord { event, stream } | EventKind::EventWait { event, stream } => {
                     self.cuda_event(event) && self.stream(stream)
                 }
+                EventKind::EventDestroy { event } => self.cuda_event(event),
                 EventKind::HostWaitBegin { target } | EventKind::HostWait { target, .. } => {
                     self.target(target)
                 }

@@ -53,6 +53,7 @@ mod tag {
     pub const STREAM_OBJECT: u8 = 18;
     pub const RANGE_BEGIN: u8 = 19;
     pub const RANGE_END: u8 = 20;
+    pub const EVENT_DESTROY: u8 = 21;
     /// An access of the event before.
     pub const ACCESS: u8 = 64;
     /// Where the allocation before lies.
@@ -132,6 +133,7 @@ pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Acce
         EventKind::StreamDestroy { stream } => (tag::STREAM_DESTROY, 0, 0, [stream.0, 0, 0, 0]),
         EventKind::EventRecord { event, stream } => (tag::EVENT_RECORD, 0, 0, [event.0, stream.0, 0, 0]),
         EventKind::EventWait { event, stream } => (tag::EVENT_WAIT, 0, 0, [event.0, stream.0, 0, 0]),
+        EventKind::EventDestroy { event } => (tag::EVENT_DESTROY, 0, 0, [event.0, 0, 0, 0]),
         EventKind::HostWaitBegin { target } => {
             let (which, id) = target_words(target);
             (tag::HOST_WAIT_BEGIN, which, 0, [id, 0, 0, 0])
@@ -190,7 +192,7 @@ pub(super) const fn followers(record: &Record) -> Option<usize> {
     match record.tag {
         tag::OP | tag::HOST_ACCESS => Some(record.words[3] as usize),
         tag::ALLOC => Some(1),
-        tag::STREAM_CREATE..=tag::RANGE_END | tag::UNUSED => Some(0),
+        tag::STREAM_CREATE..=tag::EVENT_DESTROY | tag::UNUSED => Some(0),
         _ => None,
     }
 }
@@ -210,6 +212,7 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
         tag::STREAM_DESTROY => EventKind::StreamDestroy { stream: StreamId(first) },
         tag::EVENT_RECORD => EventKind::EventRecord { event: EventId(first), stream: StreamId(second) },
         tag::EVENT_WAIT => EventKind::EventWait { event: EventId(first), stream: StreamId(second) },
+        tag::EVENT_DESTROY => EventKind::EventDestroy { event: EventId(first) },
         tag::HOST_WAIT_BEGIN => EventKind::HostWaitBegin { target: wait_target(record.small, first)? },
         tag::HOST_WAIT => EventKind::HostWait {
             target: wait_target(record.small, first)?,

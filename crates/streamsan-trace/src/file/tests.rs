@@ -142,6 +142,7 @@ fn kind(counts: Counts) -> impl Strategy<Value = (EventKind, Vec<Access>)> {
         stream().prop_map(|stream| EventKind::StreamDestroy { stream }),
         (event_id(), stream()).prop_map(|(event, stream)| EventKind::EventRecord { event, stream }),
         (event_id(), stream()).prop_map(|(event, stream)| EventKind::EventWait { event, stream }),
+        event_id().prop_map(|event| EventKind::EventDestroy { event }),
         target().prop_map(|target| EventKind::HostWaitBegin { target }),
         (target(), observer(), how()).prop_map(|(target, observer, how)| EventKind::HostWait {
             target,
