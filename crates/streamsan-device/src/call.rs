@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use streamsan_record::{Recorder, recorder};
+pub use streamsan_record::{ask as ask_recorder, report as record};
 
 use crate::errors::{Answer, Code, remember};
 
@@ -47,24 +47,6 @@ pub fn unsupported(name: &str) -> Code {
         record(|recorder| recorder.unsupported(name));
         Err(Code::NOT_SUPPORTED)
     })
-}
-
-/// Tells the recorder, if this process is recorded.
-pub fn record(report: impl FnOnce(&'static Recorder)) {
-    ask_recorder(report);
-}
-
-/// Asks the recorder, if this process is recorded. A fault of the recorder's ends recording and nothing else: the
-/// program's call goes on.
-pub fn ask_recorder<T>(question: impl FnOnce(&'static Recorder) -> T) -> Option<T> {
-    static BROKEN: AtomicBool = AtomicBool::new(false);
-    if BROKEN.load(Ordering::Relaxed) {
-        return None;
-    }
-    let recorder = recorder()?;
-    catch_unwind(AssertUnwindSafe(|| question(recorder)))
-        .inspect_err(|_| BROKEN.store(true, Ordering::Relaxed))
-        .ok()
 }
 
 /// Locks; a lock that a panic has poisoned is [`Code::UNKNOWN`].

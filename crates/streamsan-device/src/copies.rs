@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::ptr;
 
-use streamsan_record::{CopyCall, CopyLayout, MemsetCall};
+use streamsan_record::{CopyCall, CopyLayout, MemsetCall, PointerKind, copy_label, holds_host};
 use streamsan_trace::OpKind;
 
 use crate::call::{call, record};
@@ -11,7 +11,7 @@ use crate::delays::{self, Late, Source};
 use crate::devices::{device, may_reach};
 use crate::errors::{Answer, Code};
 use crate::memory::is_device_memory;
-use crate::pointers::{PointerKind, direction, kind_of};
+use crate::pointers::{direction, kind_of};
 use crate::protection::{copy_is_pending, view};
 use crate::streams::{enqueue, enqueue_at, host_waited, with_stream};
 
@@ -40,28 +40,6 @@ impl Rows {
             PointerKind::Pinned | PointerKind::Pageable => true,
         };
         if inside { Ok(()) } else { Err(Code::INVALID_VALUE) }
-    }
-}
-
-/// Whether the host is held until the copy is done.
-fn holds_host(kind: OpKind, destination: PointerKind, source: PointerKind, asynchronous: bool) -> bool {
-    let pageable = destination == PointerKind::Pageable || source == PointerKind::Pageable;
-    match kind {
-        OpKind::CopyDeviceToDevice => false,
-        // An upload from pageable memory returns when its source has been staged, which is no order with the
-        // copy itself.
-        OpKind::CopyHostToDevice => !asynchronous,
-        OpKind::CopyHostToHost | OpKind::CopyDeviceToHost => !asynchronous || pageable,
-        _ => true,
-    }
-}
-
-fn label(kind: OpKind) -> &'static str {
-    match kind {
-        OpKind::CopyHostToDevice => "memcpy HtoD",
-        OpKind::CopyDeviceToHost => "memcpy DtoH",
-        OpKind::CopyDeviceToDevice => "memcpy DtoD",
-        _ => "memcpy HtoH",
     }
 }
 
@@ -129,7 +107,7 @@ fn copy(request: &Request) -> Answer {
             layout,
             kind,
             blocking,
-            label: label(kind),
+            label: copy_label(kind),
         });
     });
     if !blocking && delays::is_on() {

@@ -6,12 +6,11 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::fs;
 use std::sync::{Mutex, OnceLock};
 
-use streamsan_record::{WaitOn, env as names};
+use streamsan_record::{WaitOn, callers::library_at, env as names, with_caller};
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{call, give, inquiry, lock, record};
 use crate::errors::{Answer, Code};
-use crate::libraries::{library_at, with_caller};
 use crate::streams::with_state;
 
 struct Configuration {

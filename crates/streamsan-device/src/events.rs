@@ -2,14 +2,13 @@
 
 use std::ffi::{c_float, c_uint};
 
-use streamsan_record::{Library, WaitOn};
+use streamsan_record::{Library, WaitOn, callers::library_at, with_caller};
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{ask_recorder, call, give, record};
 use crate::delays;
 use crate::devices::current_device;
 use crate::errors::{Answer, Code};
-use crate::libraries::{library_at, with_caller};
 use crate::readiness::Record;
 use crate::streams::{with_state, with_stream};
 

@@ -5,12 +5,13 @@ use std::ptr;
 use std::sync::RwLock;
 
 use streamsan_record::Library;
+use streamsan_record::callers::library_at;
+use streamsan_record::with_caller;
 use streamsan_trace::{DeviceId, MemorySpace};
 
 use crate::call::{call, give, read, record, write};
 use crate::devices::{current_device, memory_limit};
 use crate::errors::{Answer, Code};
-use crate::libraries::{library_at, with_caller};
 use crate::protection;
 use crate::regions::{Region, RegionKind, Regions};
 

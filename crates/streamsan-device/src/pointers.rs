@@ -1,28 +1,12 @@
 //! What an address is.
 
+use streamsan_record::{PointerKind, copy_kind};
 use streamsan_trace::OpKind;
 
 use crate::abi::PointerAttributes;
 use crate::call::call;
 use crate::errors::Code;
 use crate::memory::region_at;
-
-/// Where bytes lie, as far as a copy cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PointerKind {
-    /// Memory of this device.
-    Device(u32),
-    /// Page-locked host memory.
-    Pinned,
-    /// Anything else: ordinary host memory.
-    Pageable,
-}
-
-impl PointerKind {
-    fn is_device(self) -> bool {
-        matches!(self, Self::Device(_))
-    }
-}
 
 /// What the memory at `address` is.
 pub fn kind_of(address: usize) -> Result<PointerKind, Code> {
@@ -46,12 +30,7 @@ pub fn direction(destination: PointerKind, source: PointerKind, requested: i32) 
     if wrong(from_device, source) || wrong(to_device, destination) {
         return Err(Code::INVALID_VALUE);
     }
-    Ok(match (source.is_device(), destination.is_device()) {
-        (false, false) => OpKind::CopyHostToHost,
-        (false, true) => OpKind::CopyHostToDevice,
-        (true, false) => OpKind::CopyDeviceToHost,
-        (true, true) => OpKind::CopyDeviceToDevice,
-    })
+    Ok(copy_kind(destination, source))
 }
 
 #[unsafe(no_mangle)]

@@ -1,14 +1,10 @@
 //! Starts the recorder when CUDA comes into the process, and shows the process where it is.
 
-use std::env;
 use std::ffi::c_int;
-use std::io::ErrorKind;
-use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 
 use streamsan_record::table::{RawAccess, RecorderTable};
-use streamsan_record::{RecordError, StartOptions, env as names, start, table};
+use streamsan_record::{follow_parent, table};
 use streamsan_trace::CaptureKind;
 
 use crate::call::{inquiry, watch_forks};
@@ -18,7 +14,7 @@ use crate::streams::{enqueue, host_waited, with_state};
 
 extern "C" fn on_load() {
     inquiry(|| {
-        crate::parent::follow();
+        follow_parent();
         watch_forks();
         Ok(())
     });
@@ -28,47 +24,7 @@ extern "C" fn on_load() {
 /// used. Not when this library is loaded: the shell that starts the program loads it too.
 pub fn begin() {
     static BEGUN: Once = Once::new();
-    // A fault here must not leave the call it happens in.
-    BEGUN.call_once(|| drop(catch_unwind(start_recorder)));
-}
-
-fn start_recorder() {
-    let Some(path) = env::var_os(names::TRACE).filter(|path| !path.is_empty()) else { return };
-    let (path, devices) = (PathBuf::from(path), configured_devices());
-    for path in names_to_try(&path) {
-        match start(StartOptions { path, capture: CaptureKind::Virtual, devices }) {
-            Err(RecordError::File { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                eprintln!("streamsan: recording is off: {error}");
-                return;
-            }
-            Ok(()) => return,
-        }
-    }
-    eprintln!(
-        "streamsan: recording is off: all names for a trace of process {} are taken",
-        std::process::id()
-    );
-}
-
-/// How often a process may start itself again and still be recorded.
-const TURNS: u32 = 1000;
-
-/// The first process has the name that was asked for; each further one has its own.
-fn names_to_try(path: &Path) -> impl Iterator<Item = PathBuf> {
-    std::iter::once(path.to_owned()).chain((1..=TURNS).map(move |turn| own_name(path, turn)))
-}
-
-/// `run.sstrace` becomes `run-p4711.sstrace`, and for a process that starts itself again `run-p4711-2.sstrace`.
-fn own_name(path: &Path, turn: u32) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let pid = std::process::id();
-    let stem = if turn == 1 { format!("{stem}-p{pid}") } else { format!("{stem}-p{pid}-{turn}") };
-    let name = match path.extension() {
-        Some(extension) => format!("{stem}.{}", extension.to_string_lossy()),
-        None => stem,
-    };
-    path.with_file_name(name)
+    BEGUN.call_once(|| streamsan_record::begin("virtual", CaptureKind::Virtual, configured_devices));
 }
 
 #[used]
@@ -172,8 +128,6 @@ extern "C" fn streamsan_is_virtual() -> c_int {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
     use crate::streams::{own_stream, with_stream};
 
@@ -184,22 +138,6 @@ mod tests {
             state.readiness.poll_chain(chain)
         });
         polled.is_ok_and(|(_, ready)| ready)
-    }
-
-    #[test]
-    fn a_process_that_starts_itself_again_has_a_name_left() {
-        let names: Vec<PathBuf> = names_to_try(Path::new("/traces/run.sstrace")).collect();
-        let id = std::process::id();
-        for (turn, name) in [
-            (0, "/traces/run.sstrace".to_owned()),
-            (1, format!("/traces/run-p{id}.sstrace")),
-            (12, format!("/traces/run-p{id}-12.sstrace")),
-            (1000, format!("/traces/run-p{id}-1000.sstrace")),
-        ] {
-            assert_eq!(names[turn], Path::new(&name));
-        }
-        let different: HashSet<&PathBuf> = names.iter().collect();
-        assert_eq!((names.len(), different.len()), (1001, 1001));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::Mutex;
 
 use streamsan_record::WaitOn;
+use streamsan_record::callers::library_at;
+use streamsan_record::with_caller;
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{call, give, lock, record};
@@ -12,7 +14,6 @@ use crate::delays;
 use crate::devices::current_device;
 use crate::errors::{Answer, Code};
 use crate::events::EventState;
-use crate::libraries::{library_at, with_caller};
 use crate::readiness::{Chain, Readiness, StreamKind};
 
 /// `cudaStreamNonBlocking`.

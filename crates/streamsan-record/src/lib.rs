@@ -3,7 +3,9 @@
 //! The preloaded library owns the one recorder of a process: it calls [`start`] once and then the methods of
 //! [`recorder`]. The Python layer talks to the same recorder through the C [`table()`].
 
+mod beginning;
 mod blocks;
+pub mod callers;
 mod calls;
 mod descriptor;
 pub mod env;
@@ -14,6 +16,8 @@ mod handles;
 mod intern;
 mod mapping;
 mod operations;
+mod parent;
+mod pointers;
 mod process;
 mod questions;
 mod ranges;
@@ -24,8 +28,11 @@ mod tests;
 mod thread;
 mod writer;
 
+pub use beginning::begin;
 pub use calls::{CopyCall, CopyLayout, Library, MemsetCall, StartOptions, WaitOn};
 pub use error::RecordError;
 pub use exports::table;
-pub use process::{recorder, start};
+pub use parent::follow as follow_parent;
+pub use pointers::{PointerKind, copy_kind, copy_label, holds_host};
+pub use process::{ask, recorder, report, start};
 pub use recorder::Recorder;

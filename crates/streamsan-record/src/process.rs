@@ -1,5 +1,6 @@
 //! The one recorder of a process: started once, closed at exit, switched off in a forked child.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -42,6 +43,24 @@ pub fn start(options: StartOptions) -> Result<(), RecordError> {
     Ok(())
 }
 
+/// Tells the recorder, if this process is recorded.
+pub fn report(what: impl FnOnce(&'static Recorder)) {
+    ask(what);
+}
+
+/// Asks the recorder, if this process is recorded. A fault of the recorder's ends recording and nothing else: the
+/// program's call goes on.
+pub fn ask<T>(question: impl FnOnce(&'static Recorder) -> T) -> Option<T> {
+    static BROKEN: AtomicBool = AtomicBool::new(false);
+    if BROKEN.load(Ordering::Relaxed) {
+        return None;
+    }
+    let recorder = recorder()?;
+    catch_unwind(AssertUnwindSafe(|| question(recorder)))
+        .inspect_err(|_| BROKEN.store(true, Ordering::Relaxed))
+        .ok()
+}
+
 /// The calling thread ends.
 pub fn thread_ends() {
     without_unwinding(|| {
@@ -76,5 +95,5 @@ extern "C" fn close_at_exit() {
 
 /// Runs `call`; a panic ends here, because the callers are C.
 pub fn without_unwinding<T: Default>(call: impl FnOnce() -> T) -> T {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or_default()
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_default()
 }

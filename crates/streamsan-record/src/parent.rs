@@ -7,7 +7,7 @@
 
 use std::env;
 
-use streamsan_record::env::RUN;
+use crate::env::RUN;
 
 /// Asks for the signal if the parent of this process is the `streamsan run` that the environment names.
 pub fn follow() {

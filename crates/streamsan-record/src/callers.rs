@@ -1,11 +1,9 @@
 //! Which shared library a call came from, by its return address.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::RwLock;
+use std::sync::{PoisonError, RwLock};
 
-use streamsan_record::Library;
-
-use crate::call::{read, write};
+use crate::Library;
 
 /// One loaded segment.
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +18,14 @@ static RANGES: RwLock<Vec<Range>> = RwLock::new(Vec::new());
 
 /// The library that holds this code address.
 pub fn library_at(address: usize) -> Library {
-    if let Some(library) = read(&RANGES).ok().and_then(|ranges| find(&ranges, address)) {
+    if let Some(library) = find(&RANGES.read().unwrap_or_else(PoisonError::into_inner), address) {
         return library;
     }
     // The loader's own lock is taken in here, so ours must not be held: a library's constructor may call us
     // with that lock.
     let ranges = loaded();
     let library = find(&ranges, address).unwrap_or(Library::Other);
-    if let Ok(mut known) = write(&RANGES) {
-        *known = ranges;
-    }
+    *RANGES.write().unwrap_or_else(PoisonError::into_inner) = ranges;
     library
 }
 
@@ -84,12 +80,13 @@ fn loaded() -> Vec<Range> {
 }
 
 /// Exports `$name`, which passes its return address as one more argument (in `$register`, the first that the
-/// call leaves free) to `$target`.
+/// call leaves free) to `$target`. What that returns, it returns.
+#[macro_export]
 macro_rules! with_caller {
     ($name:ident, $register:literal, $target:path) => {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        unsafe extern "C" fn $name() -> $crate::errors::Code {
+        unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 concat!("mov ", $register, ", [rsp]"),
                 "jmp {target}",
@@ -98,7 +95,6 @@ macro_rules! with_caller {
         }
     };
 }
-pub(crate) use with_caller;
 
 #[cfg(test)]
 mod tests {
