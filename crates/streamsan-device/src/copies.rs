@@ -4,7 +4,6 @@ use std::ffi::c_int;
 use std::ptr;
 
 use streamsan_record::{CopyCall, CopyLayout, MemsetCall, PointerKind, copy_label, holds_host};
-use streamsan_trace::OpKind;
 
 use crate::call::{call, record};
 use crate::delays::{self, Late, Source};
