@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_host_is_held_as_by_cuda() {
-        use OpKind::{CopyDeviceToDevice, CopyDeviceToHost, CopyHostToDevice};
+        use streamsan_trace::OpKind::{CopyDeviceToDevice, CopyDeviceToHost, CopyHostToDevice};
         let device = PointerKind::Device(0);
         let (pinned, pageable) = (PointerKind::Pinned, PointerKind::Pageable);
         assert!(holds_host(CopyDeviceToHost, pageable, device, true));
