@@ -3,9 +3,10 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use streamsan_trace::{
-    Access, AccessMode, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, Frame, FrameId,
-    FrameOrigin, GapReason, Header, HostWaitHow, MemorySpace, Observer, OpKind, OpNumber, RangeKind, Shape,
-    ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, ThreadId, Trace, VisibleStream, WaitTarget,
+    Access, AccessMode, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, ExecutableId, Frame,
+    FrameId, FrameOrigin, GapReason, GraphId, Header, HostWaitHow, MemorySpace, Observer, OpKind, OpNumber,
+    RangeKind, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, ThreadId, Trace,
+    VisibleStream, WaitTarget,
 };
 
 /// Events of one trace: enough for any interplay, few enough to be quick.
@@ -177,7 +178,11 @@ fn accesses(bytes: &mut Unstructured<'_>, trace: &Trace) -> Result<Vec<Access>> 
 
 fn kind(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<EventKind> {
     let strings = trace.tables.strings.len();
-    Ok(match u8::arbitrary(bytes)? % 32 {
+    let which = u8::arbitrary(bytes)?;
+    if which >= 240 {
+        return graph(bytes, strings);
+    }
+    Ok(match which % 32 {
         0..=7 => {
             let accesses = accesses(bytes, trace)?;
             let kind = *bytes.choose(&[
@@ -288,8 +293,27 @@ fn kind(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<EventKind> {
                 GapReason::Damaged,
                 GapReason::Undecided,
                 GapReason::Escaped,
+                GapReason::UnseenGraph,
             ])?,
             detail: StringId(below(bytes, strings)?),
         },
+    })
+}
+
+fn graph(bytes: &mut Unstructured<'_>, strings: usize) -> Result<EventKind> {
+    let (graph, executable) = (GraphId(id(bytes, 4)?), ExecutableId(id(bytes, 4)?));
+    Ok(match u8::arbitrary(bytes)? % 12 {
+        0..=2 => EventKind::CaptureBegin { graph, stream: stream(bytes)? },
+        3 | 4 => {
+            EventKind::CaptureEnd { graph, stream: stream(bytes)?, valid: u8::arbitrary(bytes)? % 8 != 0 }
+        }
+        5..=7 => EventKind::GraphLaunch {
+            executable,
+            stream: stream(bytes)?,
+            label: StringId(below(bytes, strings)?),
+        },
+        8 => EventKind::GraphDestroy { graph },
+        9 => EventKind::ExecutableDestroy { executable },
+        _ => EventKind::GraphInstantiate { graph, executable },
     })
 }

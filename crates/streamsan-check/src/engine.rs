@@ -209,7 +209,17 @@ impl Engine {
             }
             EventKind::StreamDestroy { stream } => self.order.destroy_stream(stream),
             EventKind::EventDestroy { event } => self.order.destroy_event(event),
-            EventKind::FreeDone { .. }
+            EventKind::GraphLaunch { stream, label, .. } => {
+                self.coverage.operations += 1;
+                self.order.operation(stream, number);
+                sink.gap(GapReason::UnseenGraph, label, number);
+            }
+            EventKind::CaptureBegin { .. }
+            | EventKind::CaptureEnd { .. }
+            | EventKind::GraphInstantiate { .. }
+            | EventKind::GraphDestroy { .. }
+            | EventKind::ExecutableDestroy { .. }
+            | EventKind::FreeDone { .. }
             | EventKind::RangeBegin { .. }
             | EventKind::RangeEnd { .. }
             | EventKind::Gap { .. }

@@ -120,6 +120,21 @@ impl Writer<'_> {
             }
             EventKind::RangeBegin { kind, label } => format!("range-begin {kind:?} {}", string(label)),
             EventKind::RangeEnd { kind } => format!("range-end {kind:?}"),
+            EventKind::CaptureBegin { graph, stream } => {
+                format!("capture-begin g{} in {}", graph.0, self.stream(stream))
+            }
+            EventKind::CaptureEnd { graph, stream, valid } => {
+                let outcome = if valid { "" } else { ", invalid" };
+                format!("capture-end g{} in {}{outcome}", graph.0, self.stream(stream))
+            }
+            EventKind::GraphInstantiate { graph, executable } => {
+                format!("graph-instantiate x{} of g{}", executable.0, graph.0)
+            }
+            EventKind::GraphLaunch { executable, stream, label } => {
+                format!("graph-launch {} x{} {}", self.stream(stream), executable.0, string(label))
+            }
+            EventKind::GraphDestroy { graph } => format!("graph-destroy g{}", graph.0),
+            EventKind::ExecutableDestroy { executable } => format!("executable-destroy x{}", executable.0),
             EventKind::Gap { reason, detail } => format!("gap {reason:?} {}", string(detail)),
         }
     }

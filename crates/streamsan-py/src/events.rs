@@ -141,6 +141,36 @@ fn event_dict<'py>(py: Python<'py>, trace: &Trace, event: &Event) -> PyResult<Bo
             dict.set_item("range", format!("{kind:?}"))?;
             "range_end"
         }
+        EventKind::CaptureBegin { graph, stream } => {
+            dict.set_item("graph", graph.0)?;
+            dict.set_item("stream", stream.0)?;
+            "capture_begin"
+        }
+        EventKind::CaptureEnd { graph, stream, valid } => {
+            dict.set_item("graph", graph.0)?;
+            dict.set_item("stream", stream.0)?;
+            dict.set_item("valid", valid)?;
+            "capture_end"
+        }
+        EventKind::GraphInstantiate { graph, executable } => {
+            dict.set_item("graph", graph.0)?;
+            dict.set_item("executable", executable.0)?;
+            "graph_instantiate"
+        }
+        EventKind::GraphLaunch { executable, stream, label } => {
+            dict.set_item("executable", executable.0)?;
+            dict.set_item("stream", stream.0)?;
+            dict.set_item("label", tables.string(label))?;
+            "graph_launch"
+        }
+        EventKind::GraphDestroy { graph } => {
+            dict.set_item("graph", graph.0)?;
+            "graph_destroy"
+        }
+        EventKind::ExecutableDestroy { executable } => {
+            dict.set_item("executable", executable.0)?;
+            "executable_destroy"
+        }
         EventKind::Gap { reason, detail } => {
             dict.set_item("reason", format!("{reason:?}"))?;
             dict.set_item("detail", tables.string(detail))?;

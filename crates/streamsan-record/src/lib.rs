@@ -12,6 +12,7 @@ pub mod env;
 mod error;
 mod exports;
 mod feed;
+mod graphs;
 mod handles;
 mod intern;
 mod mapping;

@@ -169,6 +169,15 @@ impl Recorder {
         thread.accesses = accesses;
     }
 
+    /// An operation was written.
+    pub(crate) fn count_operation(&self) {
+        let count = self.operations.fetch_add(1, Ordering::Relaxed);
+        if count % SETTLE_EVERY == SETTLE_EVERY - 1 {
+            // For readers in other processes, which cannot ask for it.
+            self.settle_others(self.file.last_number().saturating_sub(SETTLE_EVERY));
+        }
+    }
+
     /// Whether page-locked memory of this operation is torch's own: `item()` reads back through memory that nobody
     /// else sees, of which no hand-out is announced.
     fn is_private(&self, thread: &Thread, kind: OpKind) -> bool {
@@ -207,11 +216,7 @@ impl Recorder {
         let forward_site = thread.context.forward_site;
         let event = EventKind::Op { stream, label, kind, forward_site, accesses: AccessRange::default() };
         thread.emit(&self.file, &event, accesses);
-        let count = self.operations.fetch_add(1, Ordering::Relaxed);
-        if count % SETTLE_EVERY == SETTLE_EVERY - 1 {
-            // For readers in other processes, which cannot ask for it.
-            self.settle_others(self.file.last_number().saturating_sub(SETTLE_EVERY));
-        }
+        self.count_operation();
         if blocking {
             let program = thread.runs_python || !self.layer.load(Ordering::Relaxed);
             let observer = if program { Observer::Program } else { Observer::Library };

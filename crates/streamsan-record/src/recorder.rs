@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use streamsan_trace::{EventKind, GapReason, StreamId, StringId, ThreadId};
 
 use crate::blocks::Blocks;
+use crate::graphs::Graphs;
 use crate::handles::{Events, NewStream, Streams};
 use crate::intern::{Counts, Interner};
 use crate::table::Locator;
@@ -48,6 +49,7 @@ pub(crate) struct Known {
     pub streams: Streams,
     pub events: Events,
     pub blocks: Blocks,
+    pub graphs: Graphs,
 }
 
 static RECORDERS: AtomicU64 = AtomicU64::new(1);

@@ -3,6 +3,7 @@
 mod feed;
 mod file;
 mod follow;
+mod graphs;
 mod host_memory;
 mod late;
 mod memory;

@@ -8,9 +8,11 @@ use streamsan_trace::{GapReason, Log, OpNumber};
 /// The rule under which a reason is listed.
 pub(crate) fn rule(reason: GapReason) -> Rule {
     match reason {
-        GapReason::OpaqueKernel | GapReason::UnknownOperator | GapReason::Undecided | GapReason::Escaped => {
-            Rule::Ss902
-        }
+        GapReason::OpaqueKernel
+        | GapReason::UnknownOperator
+        | GapReason::Undecided
+        | GapReason::Escaped
+        | GapReason::UnseenGraph => Rule::Ss902,
         GapReason::UnsupportedCall
         | GapReason::Lost
         | GapReason::Forked
@@ -31,6 +33,7 @@ pub(crate) fn key(reason: GapReason) -> &'static str {
         GapReason::Damaged => "damaged",
         GapReason::Undecided => "undecided",
         GapReason::Escaped => "escaped",
+        GapReason::UnseenGraph => "unseen-graph",
     }
 }
 
@@ -41,11 +44,12 @@ pub(crate) fn loses_events(reason: GapReason) -> bool {
 
 /// One line for each reason, in a fixed order.
 pub(crate) fn lines(report: &Report, log: &dyn Log) -> Vec<String> {
-    const ORDER: [GapReason; 9] = [
+    const ORDER: [GapReason; 10] = [
         GapReason::OpaqueKernel,
         GapReason::UnknownOperator,
         GapReason::Undecided,
         GapReason::Escaped,
+        GapReason::UnseenGraph,
         GapReason::UnsupportedCall,
         GapReason::Forked,
         GapReason::Lost,
@@ -83,6 +87,10 @@ fn line(reason: GapReason, gaps: &[&Gap], report: &Report, log: &dyn Log) -> Str
             format!(
                 "page-locked memory given away{by} {times} while a copy uses it: what is done through it is not seen ({code})"
             )
+        }
+        GapReason::UnseenGraph => {
+            let launches = counted(count, "launch of a graph", "launches of graphs");
+            format!("{launches} not seen being captured: what their nodes touch is not known ({code})")
         }
         GapReason::Undecided => {
             let pairs = counted(count, "pair of accesses", "pairs of accesses");

@@ -1,6 +1,9 @@
 //! Events: one entry of the log each.
 
-use crate::{BlockId, DeviceId, EventId, LabelId, OpNumber, SiteId, StreamId, StringId, ThreadId};
+use crate::{
+    BlockId, DeviceId, EventId, ExecutableId, GraphId, LabelId, OpNumber, SiteId, StreamId, StringId,
+    ThreadId,
+};
 
 /// One entry of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +175,49 @@ pub enum EventKind {
         /// What sort of range.
         kind: RangeKind,
     },
+    /// A stream began to capture: until the end of the capture, what is enqueued in it becomes nodes of a graph and
+    /// does not run. Another stream joins when it waits for an event that was recorded in a capturing stream.
+    CaptureBegin {
+        /// The graph that is made.
+        graph: GraphId,
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The capture ended, for all streams that had joined it.
+    CaptureEnd {
+        /// The graph.
+        graph: GraphId,
+        /// The stream in which the capture began.
+        stream: StreamId,
+        /// Whether there is a graph. Not if the capture was made invalid, such as by a synchronize call, or given up.
+        valid: bool,
+    },
+    /// An executable has the nodes of a graph: it was instantiated, or updated (the same executable again).
+    GraphInstantiate {
+        /// The graph; 0 if it was not seen being captured.
+        graph: GraphId,
+        /// The executable.
+        executable: ExecutableId,
+    },
+    /// An executable was launched in a stream: one operation of it, which does what the nodes do.
+    GraphLaunch {
+        /// The executable.
+        executable: ExecutableId,
+        /// The stream.
+        stream: StreamId,
+        /// Its name.
+        label: LabelId,
+    },
+    /// A graph was destroyed. Executables made of it stay.
+    GraphDestroy {
+        /// The graph.
+        graph: GraphId,
+    },
+    /// An executable was destroyed. Launches that were made still complete.
+    ExecutableDestroy {
+        /// The executable.
+        executable: ExecutableId,
+    },
     /// Something could not be seen.
     Gap {
         /// Why.
@@ -249,7 +295,7 @@ pub enum OpKind {
     HostFunction = 6,
     /// A collective.
     Collective = 7,
-    /// A graph launch.
+    /// A graph launch. The log has [`EventKind::GraphLaunch`] for it; reports use this for a node of a launch.
     GraphLaunch = 8,
 }
 
@@ -308,4 +354,6 @@ pub enum GapReason {
     Undecided = 7,
     /// A raw pointer to page-locked memory was given away while copies use the memory (SS902).
     Escaped = 8,
+    /// A graph was launched that was not seen being captured; what its nodes touch is not known (SS902).
+    UnseenGraph = 9,
 }

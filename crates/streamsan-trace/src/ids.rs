@@ -24,6 +24,15 @@ id!(
     EventId(u32)
 );
 id!(
+    /// One captured graph, from the beginning of its capture to its destruction. 0 is a graph that was not seen being
+    /// captured.
+    GraphId(u32)
+);
+id!(
+    /// One executable graph (`cudaGraphExec_t`), from its instantiation to its destruction.
+    ExecutableId(u32)
+);
+id!(
     /// One allocation, from the moment it is handed out to its free. 0 is no block.
     BlockId(u32)
 );

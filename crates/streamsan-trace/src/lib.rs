@@ -22,7 +22,8 @@ pub use event::{
     WaitTarget,
 };
 pub use ids::{
-    BlockId, DeviceId, EventId, FrameId, LabelId, OpNumber, ShapeId, SiteId, StreamId, StringId, ThreadId,
+    BlockId, DeviceId, EventId, ExecutableId, FrameId, GraphId, LabelId, OpNumber, ShapeId, SiteId, StreamId,
+    StringId, ThreadId,
 };
 pub use log::Log;
 pub use tables::{Frame, FrameOrigin, Shape, ShapeDimension, Tables, VisibleStream};

@@ -1,8 +1,8 @@
 //! Whether the ids of an event are ones that the trace has introduced.
 
 use crate::{
-    Access, BlockId, DeviceId, Event, EventId, EventKind, SiteId, StreamId, StringId, Subject, Tables,
-    WaitTarget,
+    Access, BlockId, DeviceId, Event, EventId, EventKind, ExecutableId, GraphId, SiteId, StreamId, StringId,
+    Subject, Tables, WaitTarget,
 };
 
 /// Ids that no table gives are accepted up to this, and up to as many more as there were records before. So a few
@@ -13,7 +13,7 @@ pub(super) const SMALL_ID: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub tables: &'a Tables,
-    /// Greatest stream, event, block and device id.
+    /// Greatest id of a stream, event, block, device, graph or executable.
     pub limit: u32,
 }
 
@@ -44,6 +44,14 @@ impl<'a> Known<'a> {
     }
 
     fn device(&self, id: DeviceId) -> bool {
+        id.0 <= self.limit
+    }
+
+    fn graph(&self, id: GraphId) -> bool {
+        id.0 <= self.limit
+    }
+
+    fn executable(&self, id: ExecutableId) -> bool {
         id.0 <= self.limit
     }
 
@@ -103,6 +111,17 @@ impl<'a> Known<'a> {
                             Subject::Block(id) => self.block(id),
                         }
                 }
+                EventKind::CaptureBegin { graph, stream } | EventKind::CaptureEnd { graph, stream, .. } => {
+                    self.graph(graph) && self.stream(stream)
+                }
+                EventKind::GraphInstantiate { graph, executable } => {
+                    self.graph(graph) && self.executable(executable)
+                }
+                EventKind::GraphLaunch { executable, stream, label } => {
+                    self.executable(executable) && self.stream(stream) && self.string(label)
+                }
+                EventKind::GraphDestroy { graph } => self.graph(graph),
+                EventKind::ExecutableDestroy { executable } => self.executable(executable),
                 EventKind::Gap { detail, .. } => self.string(detail),
             }
     }

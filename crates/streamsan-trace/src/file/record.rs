@@ -4,9 +4,9 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::{
-    Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, GapReason, HostWaitHow,
-    MemorySpace, Observer, OpKind, OpNumber, RangeKind, ShapeId, SiteId, StreamId, StringId, Subject,
-    ThreadId, WaitTarget,
+    Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, ExecutableId, GapReason,
+    GraphId, HostWaitHow, MemorySpace, Observer, OpKind, OpNumber, RangeKind, ShapeId, SiteId, StreamId,
+    StringId, Subject, ThreadId, WaitTarget,
 };
 
 /// One record.
@@ -54,6 +54,12 @@ mod tag {
     pub const RANGE_BEGIN: u8 = 19;
     pub const RANGE_END: u8 = 20;
     pub const EVENT_DESTROY: u8 = 21;
+    pub const CAPTURE_BEGIN: u8 = 22;
+    pub const CAPTURE_END: u8 = 23;
+    pub const GRAPH_INSTANTIATE: u8 = 24;
+    pub const GRAPH_LAUNCH: u8 = 25;
+    pub const GRAPH_DESTROY: u8 = 26;
+    pub const EXECUTABLE_DESTROY: u8 = 27;
     /// An access of the event before.
     pub const ACCESS: u8 = 64;
     /// Where the allocation before lies.
@@ -172,6 +178,20 @@ pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Acce
         }
         EventKind::RangeBegin { kind, label } => (tag::RANGE_BEGIN, kind as u8, 0, [0, label.0, 0, 0]),
         EventKind::RangeEnd { kind } => (tag::RANGE_END, kind as u8, 0, [0; 4]),
+        EventKind::CaptureBegin { graph, stream } => (tag::CAPTURE_BEGIN, 0, 0, [graph.0, stream.0, 0, 0]),
+        EventKind::CaptureEnd { graph, stream, valid } => {
+            (tag::CAPTURE_END, u8::from(valid), 0, [graph.0, stream.0, 0, 0])
+        }
+        EventKind::GraphInstantiate { graph, executable } => {
+            (tag::GRAPH_INSTANTIATE, 0, 0, [graph.0, executable.0, 0, 0])
+        }
+        EventKind::GraphLaunch { executable, stream, label } => {
+            (tag::GRAPH_LAUNCH, 0, 0, [executable.0, stream.0, label.0, 0])
+        }
+        EventKind::GraphDestroy { graph } => (tag::GRAPH_DESTROY, 0, 0, [graph.0, 0, 0, 0]),
+        EventKind::ExecutableDestroy { executable } => {
+            (tag::EXECUTABLE_DESTROY, 0, 0, [executable.0, 0, 0, 0])
+        }
         EventKind::Gap { reason, detail } => (tag::GAP, reason as u8, 0, [0, detail.0, 0, 0]),
     };
     target[0] = Record { first: number.0, second: site.0, tag, small, half, words };
@@ -192,7 +212,7 @@ pub(super) const fn followers(record: &Record) -> Option<usize> {
     match record.tag {
         tag::OP | tag::HOST_ACCESS => Some(record.words[3] as usize),
         tag::ALLOC => Some(1),
-        tag::STREAM_CREATE..=tag::EVENT_DESTROY | tag::UNUSED => Some(0),
+        tag::STREAM_CREATE..=tag::EXECUTABLE_DESTROY | tag::UNUSED => Some(0),
         _ => None,
     }
 }
@@ -262,6 +282,22 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
             EventKind::RangeBegin { kind: range_kind(record.small)?, label: StringId(second) }
         }
         tag::RANGE_END => EventKind::RangeEnd { kind: range_kind(record.small)? },
+        tag::CAPTURE_BEGIN => EventKind::CaptureBegin { graph: GraphId(first), stream: StreamId(second) },
+        tag::CAPTURE_END if record.small <= 1 => EventKind::CaptureEnd {
+            graph: GraphId(first),
+            stream: StreamId(second),
+            valid: record.small == 1,
+        },
+        tag::GRAPH_INSTANTIATE => {
+            EventKind::GraphInstantiate { graph: GraphId(first), executable: ExecutableId(second) }
+        }
+        tag::GRAPH_LAUNCH => EventKind::GraphLaunch {
+            executable: ExecutableId(first),
+            stream: StreamId(second),
+            label: StringId(third),
+        },
+        tag::GRAPH_DESTROY => EventKind::GraphDestroy { graph: GraphId(first) },
+        tag::EXECUTABLE_DESTROY => EventKind::ExecutableDestroy { executable: ExecutableId(first) },
         tag::GAP => EventKind::Gap { reason: gap_reason(record.small)?, detail: StringId(second) },
         _ => return None,
     };
@@ -360,6 +396,7 @@ pub const fn gap_reason(value: u8) -> Option<GapReason> {
         6 => GapReason::Damaged,
         7 => GapReason::Undecided,
         8 => GapReason::Escaped,
+        9 => GapReason::UnseenGraph,
         _ => return None,
     })
 }

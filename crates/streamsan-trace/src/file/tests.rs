@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use super::layout::{FileHeader, PAGE, VERSION};
 use super::{ReadError, read, read_bytes, write, write_bytes};
 use crate::{
-    Access, AccessMode, AccessRange, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, Frame,
-    FrameId, FrameOrigin, GapReason, Header, HostWaitHow, MemorySpace, Observer, OpKind, OpNumber, Shape,
-    ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, Tables, ThreadId, Trace, VisibleStream,
-    WaitTarget,
+    Access, AccessMode, AccessRange, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, ExecutableId,
+    Frame, FrameId, FrameOrigin, GapReason, GraphId, Header, HostWaitHow, MemorySpace, Observer, OpKind,
+    OpNumber, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, Tables, ThreadId, Trace,
+    VisibleStream, WaitTarget,
 };
 
 /// How many strings, frames, sites and shapes the tables have.
@@ -174,7 +174,20 @@ fn kind(counts: Counts) -> impl Strategy<Value = (EventKind, Vec<Access>)> {
             label
         }),
         (0..2_u8).prop_map(|kind| EventKind::RangeEnd { kind: super::record::range_kind(kind).unwrap() }),
-        (0..8_u8, string.clone()).prop_map(|(reason, detail)| EventKind::Gap {
+        (0..6_u8, 0..99_u32, stream(), string.clone(), any::<bool>()).prop_map(
+            |(which, id, stream, label, valid)| {
+                let (graph, executable) = (GraphId(id), ExecutableId(id));
+                match which {
+                    0 => EventKind::CaptureBegin { graph, stream },
+                    1 => EventKind::CaptureEnd { graph, stream, valid },
+                    2 => EventKind::GraphInstantiate { graph, executable: ExecutableId(98 - id) },
+                    3 => EventKind::GraphLaunch { executable, stream, label },
+                    4 => EventKind::GraphDestroy { graph },
+                    _ => EventKind::ExecutableDestroy { executable },
+                }
+            }
+        ),
+        (0..10_u8, string.clone()).prop_map(|(reason, detail)| EventKind::Gap {
             reason: super::record::gap_reason(reason).unwrap(),
             detail
         }),
