@@ -1,64 +1,19 @@
 //! Copies and memsets. The bytes move at once; that they might move later is in the record.
 
 use std::ffi::c_int;
-use std::ptr;
 
 use streamsan_record::{CopyCall, CopyLayout, MemsetCall, PointerKind, copy_label, holds_host};
 
 use crate::call::{call, record};
+use crate::capture::{self, unsafe_call};
 use crate::delays::{self, Late, Source};
 use crate::devices::{device, may_reach};
 use crate::errors::{Answer, Code};
-use crate::memory::is_device_memory;
+use crate::graphs::Work;
 use crate::pointers::{direction, kind_of};
-use crate::protection::{copy_is_pending, view};
-use crate::streams::{enqueue, enqueue_at, host_waited, with_stream};
-
-/// Rows of bytes in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Rows {
-    /// Bytes of a row.
-    pub width: usize,
-    /// How many rows.
-    pub height: usize,
-}
-
-impl Rows {
-    /// Bytes from the first to the last, `pitch` apart.
-    fn extent(self, pitch: usize) -> Result<usize, Code> {
-        (self.height - 1)
-            .checked_mul(pitch)
-            .and_then(|bytes| bytes.checked_add(self.width))
-            .ok_or(Code::INVALID_VALUE)
-    }
-
-    /// Refuses bytes that begin in device memory and end outside it.
-    fn check(self, (start, pitch): (usize, usize), kind: PointerKind) -> Answer {
-        let inside = match kind {
-            PointerKind::Device(_) => is_device_memory(start, self.extent(pitch)?)?,
-            PointerKind::Pinned | PointerKind::Pageable => true,
-        };
-        if inside { Ok(()) } else { Err(Code::INVALID_VALUE) }
-    }
-}
-
-/// Copies rows of bytes; `destination` and `source` are their first bytes and pitches.
-///
-/// # Safety
-///
-/// The rows may be read and written. They may overlap.
-pub unsafe fn copy_rows(destination: (usize, usize), source: (usize, usize), rows: Rows) {
-    for row in 0..rows.height {
-        // SAFETY: a row of each, as the caller promises.
-        unsafe {
-            ptr::copy(
-                (source.0 + row * source.1) as *const u8,
-                (destination.0 + row * destination.1) as *mut u8,
-                rows.width,
-            );
-        }
-    }
-}
+use crate::protection::copy_is_pending;
+use crate::streams::{Stream, enqueue, enqueue_at, host_waited, with_stream};
+use crate::transfers::{Fill, Rows, Transfer};
 
 /// One copy as a call asks for it.
 struct Request {
@@ -72,6 +27,9 @@ struct Request {
 
 fn copy(request: &Request) -> Answer {
     let Request { destination, source, rows, .. } = *request;
+    if !request.asynchronous {
+        unsafe_call()?;
+    }
     if rows.width == 0 || rows.height == 0 {
         // CUDA still looks at the stream.
         return with_stream(request.stream, |_, _| ()).map(|_| ());
@@ -85,8 +43,31 @@ fn copy(request: &Request) -> Answer {
     let (to, from) = (kind_of(destination.0)?, kind_of(source.0)?);
     let kind = direction(to, from, request.requested)?;
     rows.check(destination, to).and_then(|()| rows.check(source, from))?;
+    let transfer = Transfer { destination, source, rows, to, from, kind };
+    if let Some(stream) = capture::add(request.stream, || Work::Copy(transfer))? {
+        record_copy(&transfer, stream, false);
+        return Ok(());
+    }
     let blocking = holds_host(kind, to, from, request.asynchronous);
     let (stream, chain, position) = enqueue_at(request.stream)?;
+    record_copy(&transfer, stream, blocking);
+    if !blocking && delays::is_on() {
+        let source = match from {
+            // SAFETY: the program says that these bytes are its own, as for CUDA.
+            PointerKind::Pageable => unsafe { delays::staged(source, rows) },
+            PointerKind::Device(_) | PointerKind::Pinned => Source::Memory(source.0, source.1),
+        };
+        delays::put_aside(Late { chain, position, destination, source, rows })?;
+    } else {
+        delays::before_work_of(stream)?;
+        // SAFETY: as above.
+        unsafe { transfer.run() };
+    }
+    if blocking { host_waited(stream) } else { transfer.keep_pages(stream) }
+}
+
+fn record_copy(transfer: &Transfer, stream: Stream, blocking: bool) {
+    let Transfer { destination, source, rows, kind, .. } = *transfer;
     record(|recorder| {
         let layout = if rows.height == 1 {
             CopyLayout::Linear { bytes: rows.width as u64 }
@@ -109,28 +90,6 @@ fn copy(request: &Request) -> Answer {
             label: copy_label(kind),
         });
     });
-    if !blocking && delays::is_on() {
-        let source = match from {
-            // SAFETY: the program says that these bytes are its own, as for CUDA.
-            PointerKind::Pageable => unsafe { delays::staged(source, rows) },
-            PointerKind::Device(_) | PointerKind::Pinned => Source::Memory(source.0, source.1),
-        };
-        delays::put_aside(Late { chain, position, destination, source, rows })?;
-    } else {
-        delays::before_work_of(stream)?;
-        let own = |(start, pitch)| (view(start), pitch);
-        // SAFETY: as above.
-        unsafe { copy_rows(own(destination), own(source), rows) };
-    }
-    if blocking {
-        return host_waited(stream);
-    }
-    for (kind, (start, pitch), writes) in [(to, destination, true), (from, source, false)] {
-        if kind == PointerKind::Pinned {
-            copy_is_pending(stream, start, start + rows.extent(pitch)?, writes);
-        }
-    }
-    Ok(())
 }
 
 fn linear(
@@ -253,26 +212,18 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
     {
         return Err(Code::INVALID_VALUE);
     }
+    let fill = Fill { start: to, pitch, value: value.to_le_bytes()[0], rows, kind };
+    if let Some(stream) = capture::add(stream, || Work::Fill(fill))? {
+        record_fill(&fill, stream, false);
+        return Ok(());
+    }
     // A memset of device memory never holds the host.
     let blocking = !asynchronous && kind == PointerKind::Pinned;
     let stream = enqueue(stream)?;
-    record(|recorder| {
-        recorder.memset(&MemsetCall {
-            stream: stream.handle,
-            device: stream.device,
-            address: to as u64,
-            pitch: pitch as u64,
-            width: rows.width as u64,
-            height: rows.height as u64,
-            blocking,
-        });
-    });
+    record_fill(&fill, stream, blocking);
     delays::before_work_of(stream)?;
-    let own = view(to);
-    for row in 0..rows.height {
-        // SAFETY: the program says that these bytes are its own, as for CUDA.
-        unsafe { ptr::write_bytes((own + row * pitch) as *mut u8, value.to_le_bytes()[0], rows.width) };
-    }
+    // SAFETY: the program says that these bytes are its own, as for CUDA.
+    unsafe { fill.run() };
     if blocking {
         return host_waited(stream);
     }
@@ -280,6 +231,20 @@ fn set(to: usize, pitch: usize, value: c_int, rows: Rows, stream: u64, asynchron
         copy_is_pending(stream, to, to + rows.extent(pitch)?, true);
     }
     Ok(())
+}
+
+fn record_fill(fill: &Fill, stream: Stream, blocking: bool) {
+    record(|recorder| {
+        recorder.memset(&MemsetCall {
+            stream: stream.handle,
+            device: stream.device,
+            address: fill.start as u64,
+            pitch: fill.pitch as u64,
+            width: fill.rows.width as u64,
+            height: fill.rows.height as u64,
+            blocking,
+        });
+    });
 }
 
 #[unsafe(no_mangle)]

@@ -11,11 +11,11 @@ use std::ptr;
 use std::sync::{Mutex, OnceLock};
 
 use crate::call::lock;
-use crate::copies::{Rows, copy_rows};
 use crate::errors::{Answer, Code};
 use crate::protection::view;
 use crate::readiness::{Chain, Record};
 use crate::streams::{State, Stream, with_state};
+use crate::transfers::{Rows, copy_rows};
 
 /// Where a copy takes its bytes from.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use streamsan_record::{WaitOn, callers::library_at, env as names, with_caller};
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{call, give, inquiry, lock, record};
+use crate::capture::unsafe_call;
 use crate::errors::{Answer, Code};
 use crate::streams::with_state;
 
@@ -226,6 +227,8 @@ extern "C" fn cudaDeviceDisablePeerAccess(peer: c_int) -> Code {
 extern "C" fn synchronize(caller: usize) -> Code {
     call(|| {
         let target = WaitOn::Device(current_device());
+        with_state(|state| state.check_device_wait(current_device()))?;
+        unsafe_call()?;
         record(|recorder| recorder.host_wait_begin(target));
         with_state(|state| {
             state.readiness.host_waited_device(current_device());

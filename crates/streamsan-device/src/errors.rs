@@ -42,6 +42,7 @@ codes! {
     INVALID_PITCH_VALUE = 12, "cudaErrorInvalidPitchValue", "invalid pitch argument";
     NO_DEVICE = 100, "cudaErrorNoDevice", "no CUDA-capable device is detected";
     INVALID_DEVICE = 101, "cudaErrorInvalidDevice", "invalid device ordinal";
+    OPERATING_SYSTEM = 304, "cudaErrorOperatingSystem", "OS call failed or operation not supported on this OS";
     INVALID_RESOURCE_HANDLE = 400, "cudaErrorInvalidResourceHandle", "invalid resource handle";
     ILLEGAL_STATE = 401, "cudaErrorIllegalState",
         "the operation cannot be performed in the present state";
@@ -56,7 +57,29 @@ codes! {
         "part or all of the requested memory range is already mapped";
     HOST_MEMORY_NOT_REGISTERED = 713, "cudaErrorHostMemoryNotRegistered",
         "pointer does not correspond to a registered memory region";
+    ILLEGAL_ADDRESS = 700, "cudaErrorIllegalAddress", "an illegal memory access was encountered";
+    LAUNCH_FAILURE = 719, "cudaErrorLaunchFailure", "unspecified launch failure";
     NOT_SUPPORTED = 801, "cudaErrorNotSupported", "operation not supported";
+    CAPTURE_UNSUPPORTED = 900, "cudaErrorStreamCaptureUnsupported",
+        "operation not permitted when stream is capturing";
+    CAPTURE_INVALIDATED = 901, "cudaErrorStreamCaptureInvalidated",
+        "operation failed due to a previous error during capture";
+    CAPTURE_MERGE = 902, "cudaErrorStreamCaptureMerge",
+        "operation would result in a merge of separate capture sequences";
+    CAPTURE_UNMATCHED = 903, "cudaErrorStreamCaptureUnmatched",
+        "capture was not ended in the same stream as it began";
+    CAPTURE_UNJOINED = 904, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work";
+    CAPTURE_ISOLATION = 905, "cudaErrorStreamCaptureIsolation",
+        "dependency created on uncaptured work in another stream";
+    CAPTURE_IMPLICIT = 906, "cudaErrorStreamCaptureImplicit",
+        "operation would make the legacy stream depend on a capturing blocking stream";
+    CAPTURED_EVENT = 907, "cudaErrorCapturedEvent",
+        "operation not permitted on an event last recorded in a capturing stream";
+    CAPTURE_WRONG_THREAD = 908, "cudaErrorStreamCaptureWrongThread",
+        "attempt to terminate a thread-local capture sequence from another thread";
+    GRAPH_UPDATE_FAILURE = 910, "cudaErrorGraphExecUpdateFailure",
+        "the graph update was not performed because it included changes which violated constraints \
+         specific to instantiated graph update";
     UNKNOWN = 999, "cudaErrorUnknown", "unknown error";
 }
 

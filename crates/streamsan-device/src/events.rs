@@ -6,11 +6,13 @@ use streamsan_record::{Library, WaitOn, callers::library_at, with_caller};
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{ask_recorder, call, give, record};
+use crate::capture::{self, Captured, unsafe_call};
 use crate::delays;
 use crate::devices::current_device;
 use crate::errors::{Answer, Code};
+use crate::graphs::Work;
 use crate::readiness::Record;
-use crate::streams::{with_state, with_stream};
+use crate::streams::{State, Stream, with_state, with_stream};
 
 /// `cudaEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
@@ -24,8 +26,21 @@ const ALL_FLAGS: u32 = 7;
 pub struct EventState {
     device: u32,
     flags: u32,
-    /// Its last record.
+    /// Its last record, if that was not captured.
     last: Option<Record>,
+    /// Its last record, if that was captured.
+    captured: Option<Captured>,
+}
+
+impl EventState {
+    /// Its last record; an error if that was captured, which makes the capture invalid.
+    fn last_of(state: &mut State, event: u64) -> Result<Option<&mut Record>, Code> {
+        let known = state.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
+        if let Some(Captured { capture, .. }) = known.captured {
+            return Err(state.refuse_captured_event(capture));
+        }
+        Ok(state.events.get_mut(&event).and_then(|known| known.last.as_mut()))
+    }
 }
 
 unsafe fn create(place: *mut u64, flags: u32) -> Code {
@@ -43,7 +58,7 @@ unsafe fn create(place: *mut u64, flags: u32) -> Code {
         let device = current_device();
         let handle = with_state(|state| {
             let handle = state.new_handle();
-            state.events.insert(handle, EventState { device, flags, last: None });
+            state.events.insert(handle, EventState { device, flags, last: None, captured: None });
             Ok(handle)
         })?;
         record(|recorder| recorder.event_created(handle));
@@ -76,21 +91,42 @@ extern "C" fn cudaEventDestroy(event: u64) -> Code {
 }
 
 fn record_event(event: u64, stream: u64, caller: usize) -> Answer {
-    let (stream, recorded) = with_stream(stream, |state, stream| {
-        // An event belongs to the device on which it was made.
-        if state.events.get(&event).is_none_or(|known| known.device != stream.device) {
-            return Err(Code::INVALID_RESOURCE_HANDLE);
-        }
-        let chain = state.chain(stream);
-        let record = state.readiness.record(chain);
-        if let Some(known) = state.events.get_mut(&event) {
-            known.last = Some(record);
-        }
-        Ok(())
-    })?;
+    let (stream, recorded) = with_stream(stream, |state, stream| state.record_event(event, stream))?;
     recorded?;
     record(|recorder| recorder.event_recorded(event, stream.handle, stream.device, library_at(caller)));
     Ok(())
+}
+
+impl State {
+    fn record_event(&mut self, event: u64, stream: Stream) -> Answer {
+        // An event belongs to the device on which it was made.
+        if self.events.get(&event).is_none_or(|known| known.device != stream.device) {
+            return Err(Code::INVALID_RESOURCE_HANDLE);
+        }
+        let captured = self.record_captured(stream)?;
+        let last = if captured.is_none() {
+            let chain = self.chain(stream);
+            Some(self.readiness.record(chain))
+        } else {
+            None
+        };
+        if let Some(known) = self.events.get_mut(&event) {
+            (known.last, known.captured) = (last, captured);
+        }
+        Ok(())
+    }
+}
+
+/// A graph that runs in a stream has come to where it records an event.
+pub fn record_now(event: u64, stream: Stream) -> Answer {
+    with_state(|state| {
+        let chain = state.chain(stream);
+        let record = state.readiness.record(chain);
+        if let Some(known) = state.events.get_mut(&event) {
+            (known.last, known.captured) = (Some(record), None);
+        }
+        Ok(())
+    })
 }
 
 extern "C" fn record_plainly(event: u64, stream: u64, caller: usize) -> Code {
@@ -98,18 +134,31 @@ extern "C" fn record_plainly(event: u64, stream: u64, caller: usize) -> Code {
 }
 with_caller!(cudaEventRecord, "rdx", record_plainly);
 
-/// The only flag of records and waits, "external", is for captured work.
+/// `cudaEventRecordExternal`, `cudaEventWaitExternal`: the captured call is a node, and does what it does at each
+/// launch.
+const EXTERNAL: c_uint = 1;
+
 fn check_flags(flags: c_uint) -> Answer {
-    match flags {
-        0 => Ok(()),
-        1 => Err(Code::ILLEGAL_STATE),
-        _ => Err(Code::INVALID_VALUE),
+    if flags & !EXTERNAL == 0 { Ok(()) } else { Err(Code::INVALID_VALUE) }
+}
+
+/// Makes an external record or wait a node. Outside of a capture there is no such thing.
+fn capture_external(event: u64, stream: u64, work: Work, name: &str) -> Answer {
+    if !with_state(|state| Ok(state.events.contains_key(&event)))? {
+        return Err(Code::INVALID_RESOURCE_HANDLE);
     }
+    capture::add(stream, || work)?.ok_or(Code::ILLEGAL_STATE)?;
+    // The order that it makes at each launch is not in the record.
+    record(|recorder| recorder.unsupported(name));
+    Ok(())
 }
 
 extern "C" fn record_with_flags(event: u64, stream: u64, flags: c_uint, caller: usize) -> Code {
     call(|| {
         check_flags(flags)?;
+        if flags & EXTERNAL != 0 {
+            return capture_external(event, stream, Work::Record(event), "cudaEventRecordExternal");
+        }
         record_event(event, stream, caller)
     })
 }
@@ -118,27 +167,51 @@ with_caller!(cudaEventRecordWithFlags, "rcx", record_with_flags);
 extern "C" fn wait(stream: u64, event: u64, flags: c_uint, caller: usize) -> Code {
     call(|| {
         check_flags(flags)?;
-        let (stream, known) = with_stream(stream, |state, stream| {
-            let known = state.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
-            if let Some(last) = known.last.clone() {
-                let chain = state.chain(stream);
-                state.readiness.wait(chain, &last);
-            }
-            Ok(())
-        })?;
-        known?;
+        if flags & EXTERNAL != 0 {
+            return capture_external(event, stream, Work::Wait(event), "cudaEventWaitExternal");
+        }
+        let (stream, waited) = with_stream(stream, |state, stream| state.wait_for_event(event, stream))?;
+        waited?;
         record(|recorder| recorder.event_waited(stream.handle, stream.device, event, library_at(caller)));
         Ok(())
     })
 }
 with_caller!(cudaStreamWaitEvent, "rcx", wait);
 
+impl State {
+    fn wait_for_event(&mut self, event: u64, stream: Stream) -> Answer {
+        let known = self.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
+        let (last, captured) = (known.last.clone(), known.captured.clone());
+        if self.wait_captured(stream, captured.as_ref(), last.is_some())? {
+            return Ok(());
+        }
+        self.wait_outside(stream, last);
+        Ok(())
+    }
+
+    /// A stream waits for an event's last record, outside of any capture.
+    fn wait_outside(&mut self, stream: Stream, last: Option<Record>) {
+        if let Some(last) = last {
+            let chain = self.chain(stream);
+            self.readiness.wait(chain, &last);
+        }
+    }
+}
+
+/// A graph that is launched in a stream waits for an event.
+pub fn wait_now(event: u64, stream: Stream) -> Answer {
+    with_state(|state| {
+        let last = state.events.get(&event).and_then(|known| known.last.clone());
+        state.wait_outside(stream, last);
+        Ok(())
+    })
+}
+
 /// The host knows the last record of an event. Fails if there is no such event.
 fn learn(event: u64) -> Answer {
     with_state(|state| {
-        let known = state.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
-        if let Some(last) = &known.last {
-            state.readiness.host_waited_record(last);
+        if let Some(last) = EventState::last_of(state, event)?.map(|last| last.clone()) {
+            state.readiness.host_waited_record(&last);
         }
         Ok(())
     })?;
@@ -147,9 +220,8 @@ fn learn(event: u64) -> Answer {
 
 extern "C" fn synchronize(event: u64, caller: usize) -> Code {
     call(|| {
-        if !with_state(|state| Ok(state.events.contains_key(&event)))? {
-            return Err(Code::INVALID_RESOURCE_HANDLE);
-        }
+        with_state(|state| EventState::last_of(state, event).map(|_| ()))?;
+        unsafe_call()?;
         record(|recorder| recorder.host_wait_begin(WaitOn::Event(event)));
         learn(event)?;
         record(|recorder| {
@@ -170,6 +242,8 @@ fn is_allocators(event: u64, caller: Library) -> bool {
 extern "C" fn query(event: u64, caller: usize) -> Code {
     call(|| {
         let caller = library_at(caller);
+        with_state(|state| EventState::last_of(state, event).map(|_| ()))?;
+        unsafe_call()?;
         let allocators = is_allocators(event, caller);
         let (ready, asked) = with_state(|state| {
             let known = state.events.get_mut(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
@@ -198,6 +272,9 @@ const SHORTEST: f32 = 0.000_5;
 
 unsafe extern "C" fn elapsed(milliseconds: *mut c_float, start: u64, end: u64, caller: usize) -> Code {
     call(|| {
+        for event in [start, end] {
+            with_state(|state| EventState::last_of(state, event).map(|_| ()))?;
+        }
         let (from, to) = with_state(|state| {
             let at = |event: u64| {
                 let known = state.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;

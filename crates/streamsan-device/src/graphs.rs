@@ -1,76 +1,112 @@
-//! Graph capture: there is none yet. Asking whether one is under way is answered truly.
+//! Graphs: nodes that captures made, executables made of them, and their handles.
+//!
+//! A node is work that a stream was given while it was capturing. It cannot change once it is there, so an
+//! executable and the graph it was made of share nodes.
 
-use std::ffi::{c_int, c_ulonglong, c_void};
+mod calls;
+mod launch;
+mod objects;
+mod questions;
+pub mod work;
 
-use crate::call::{call, give};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use work::Work;
+
 use crate::errors::Code;
-use crate::streams::with_stream;
+use crate::graphs::objects::{Held, UserObject};
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamIsCapturing(stream: u64, status: *mut c_int) -> Code {
-    call(|| {
-        with_stream(stream, |_, _| ())?;
-        // SAFETY: the caller gives a place for the status.
-        unsafe { give(status, 0) }
-    })
+/// One piece of work.
+#[derive(Debug)]
+pub struct Node {
+    /// Its handle.
+    pub handle: u64,
+    /// Handles of the nodes that come before it, each once.
+    pub dependencies: Vec<u64>,
+    /// What it does.
+    pub work: Work,
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamGetCaptureInfo(
-    stream: u64,
-    status: *mut c_int,
-    id: *mut c_ulonglong,
-    graph: *mut *mut c_void,
-    dependencies: *mut *const c_void,
-    edges: *mut *const c_void,
-    count: *mut usize,
-) -> Code {
-    call(|| {
-        with_stream(stream, |_, _| ())?;
-        // SAFETY: the caller gives a place for the status, and for each of the others or null.
-        unsafe {
-            give(status, 0)?;
-            for (given, write) in [
-                (id.is_null(), &(|| id.write(0)) as &dyn Fn()),
-                (graph.is_null(), &|| graph.write(std::ptr::null_mut())),
-                (dependencies.is_null(), &|| dependencies.write(std::ptr::null())),
-                (edges.is_null(), &|| edges.write(std::ptr::null())),
-                (count.is_null(), &|| count.write(0)),
-            ] {
-                if !given {
-                    write();
-                }
+/// Nodes; each comes after those that it depends on.
+pub type Nodes = Vec<Arc<Node>>;
+
+/// A graph, being captured or complete.
+#[derive(Debug, Default)]
+pub struct Graph {
+    /// Its nodes.
+    pub nodes: Nodes,
+    /// Whether a capture adds to it now.
+    pub capturing: bool,
+    /// What lives as long as it does, once for each reference.
+    pub objects: Vec<Arc<UserObject>>,
+}
+
+/// An executable graph.
+#[derive(Clone, Debug)]
+pub struct Executable {
+    /// Its nodes.
+    pub nodes: Arc<Nodes>,
+    /// The flags that it was made with.
+    pub flags: u64,
+    /// What lives as long as it does.
+    _objects: Vec<Arc<UserObject>>,
+}
+
+impl Executable {
+    /// An executable of a graph as it is now.
+    pub fn new(graph: &Graph, flags: u64) -> Self {
+        Self { nodes: Arc::new(graph.nodes.clone()), flags, _objects: graph.objects.clone() }
+    }
+}
+
+/// All graphs of the process. What is taken out of here must be dropped after the lock is given back: a node that
+/// goes tells the torch layer, which needs the interpreter.
+#[derive(Debug, Default)]
+pub struct Graphs {
+    /// Graphs by handle.
+    pub by_handle: HashMap<u64, Graph>,
+    /// Executables by handle.
+    pub executables: HashMap<u64, Executable>,
+    /// Objects to which the program itself refers.
+    pub objects: HashMap<u64, Held>,
+}
+
+impl Graphs {
+    /// The graph with this handle; [`Code::INVALID_VALUE`] if there is none.
+    pub fn graph(&self, handle: u64) -> Result<&Graph, Code> {
+        self.by_handle.get(&handle).ok_or(Code::INVALID_VALUE)
+    }
+
+    /// The executable with this handle, likewise.
+    pub fn executable(&self, handle: u64) -> Result<&Executable, Code> {
+        self.executables.get(&handle).ok_or(Code::INVALID_VALUE)
+    }
+
+    /// The node with this handle, and the graph it is in.
+    pub fn node(&self, handle: u64) -> Result<(&Graph, &Arc<Node>), Code> {
+        self.by_handle
+            .values()
+            .find_map(|graph| graph.find(handle).map(|node| (graph, node)))
+            .ok_or(Code::INVALID_VALUE)
+    }
+}
+
+impl Graph {
+    /// Its node with this handle. Handles grow, so nodes are in their order.
+    pub fn find(&self, handle: u64) -> Option<&Arc<Node>> {
+        let index = self.nodes.binary_search_by_key(&handle, |node| node.handle).ok()?;
+        self.nodes.get(index)
+    }
+
+    /// Whether each of `nodes` is among `ends` or before one of them.
+    pub fn leads_to(&self, nodes: impl IntoIterator<Item = u64>, ends: &[u64]) -> bool {
+        let mut reached: std::collections::HashSet<u64> = ends.iter().copied().collect();
+        for node in self.nodes.iter().rev() {
+            if reached.contains(&node.handle) {
+                reached.extend(&node.dependencies);
             }
         }
-        Ok(())
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaThreadExchangeStreamCaptureMode(mode: *mut c_int) -> Code {
-    thread_local! {
-        static MODE: std::cell::Cell<c_int> = const { std::cell::Cell::new(0) };
-    }
-    call(|| {
-        // SAFETY: null or the caller's mode.
-        let mode = unsafe { mode.as_mut() }.ok_or(Code::INVALID_VALUE)?;
-        *mode = MODE.try_with(|own| own.replace(*mode)).unwrap_or(0);
-        Ok(())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_capture_mode_is_exchanged() {
-        let mut mode = 2;
-        // SAFETY: a place for the mode, here and below.
-        assert_eq!(unsafe { cudaThreadExchangeStreamCaptureMode(&raw mut mode) }, Code::SUCCESS);
-        assert_eq!(mode, 0);
-        // SAFETY: as above.
-        assert_eq!(unsafe { cudaThreadExchangeStreamCaptureMode(&raw mut mode) }, Code::SUCCESS);
-        assert_eq!(mode, 2);
+        nodes.into_iter().all(|node| reached.contains(&node))
     }
 }

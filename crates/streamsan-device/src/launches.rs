@@ -5,14 +5,17 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::abi::{Dimensions, FunctionAttributes, LaunchConfiguration};
 use crate::call::{call, give, record};
+use crate::capture;
 use crate::errors::{Answer, Code};
+use crate::graphs::Work;
 use crate::properties::{MAXIMUM_THREADS, SHARED_MEMORY_OPT_IN};
 use crate::registration::kernel_name;
 use crate::streams::enqueue;
 
 /// A kernel was launched in a stream.
 pub fn launch(stream: u64, name: &str) -> Answer {
-    let stream = enqueue(stream)?;
+    let captured = capture::add(stream, || Work::Kernel(name.to_owned()))?;
+    let stream = captured.map_or_else(|| enqueue(stream), Ok)?;
     record(|recorder| recorder.launch(stream.handle, stream.device, name));
     Ok(())
 }

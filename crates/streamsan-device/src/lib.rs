@@ -6,6 +6,7 @@
 
 mod abi;
 mod call;
+mod capture;
 mod copies;
 mod delays;
 mod devices;
@@ -24,5 +25,6 @@ mod recording;
 mod regions;
 mod registration;
 mod streams;
+mod transfers;
 mod unsupported;
 mod virtual_memory;

@@ -10,6 +10,7 @@ use streamsan_record::with_caller;
 use streamsan_trace::{DeviceId, MemorySpace};
 
 use crate::call::{call, give, read, record, write};
+use crate::capture::unsafe_call;
 use crate::devices::{current_device, memory_limit};
 use crate::errors::{Answer, Code};
 use crate::protection;
@@ -145,6 +146,7 @@ unsafe extern "C" fn cudaMalloc(pointer: *mut usize, size: usize) -> Code {
         if pointer.is_null() {
             return Err(Code::INVALID_VALUE);
         }
+        unsafe_call()?;
         let start = if size == 0 { Ok(0) } else { allocate(current_device(), size) };
         // SAFETY: the caller gives a place for the pointer.
         unsafe { give(pointer, start.unwrap_or(0))? };
@@ -154,7 +156,10 @@ unsafe extern "C" fn cudaMalloc(pointer: *mut usize, size: usize) -> Code {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaFree(pointer: usize) -> Code {
-    call(|| if pointer == 0 { Ok(()) } else { free(pointer) })
+    call(|| {
+        unsafe_call()?;
+        if pointer == 0 { Ok(()) } else { free(pointer) }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -178,6 +183,7 @@ unsafe extern "C" fn host_alloc(pointer: *mut usize, size: usize, flags: c_uint,
         if pointer.is_null() || flags & !0x7 != 0 {
             return Err(Code::INVALID_VALUE);
         }
+        unsafe_call()?;
         let start = if size == 0 { Ok(0) } else { allocate_host(size, flags) };
         // SAFETY: the caller gives a place for the pointer.
         unsafe { give(pointer, start.unwrap_or(0))? };
@@ -197,6 +203,7 @@ with_caller!(cudaMallocHost, "rdx", malloc_host);
 extern "C" fn free_host(pointer: usize, caller: usize) -> Code {
     call(|| {
         locate(caller);
+        unsafe_call()?;
         if pointer == 0 {
             return Ok(());
         }
@@ -224,6 +231,7 @@ extern "C" fn host_register(pointer: usize, size: usize, flags: c_uint, caller: 
         if pointer == 0 || size == 0 || flags & !0xf != 0 {
             return Err(Code::INVALID_VALUE);
         }
+        unsafe_call()?;
         let device = current_device();
         {
             let mut regions = write(&REGIONS)?;
@@ -245,6 +253,7 @@ with_caller!(cudaHostRegister, "rcx", host_register);
 extern "C" fn host_unregister(pointer: usize, caller: usize) -> Code {
     call(|| {
         locate(caller);
+        unsafe_call()?;
         crate::delays::before_anything()?;
         match region_at(pointer)? {
             Some(Region { start, kind: RegionKind::HostRegistered, .. }) if start == pointer => {}

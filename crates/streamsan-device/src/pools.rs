@@ -7,7 +7,7 @@ use crate::call::{call, give, lock, record};
 use crate::devices::{device, memory_limit};
 use crate::errors::{Answer, Code};
 use crate::memory;
-use crate::streams::enqueue;
+use crate::streams::{State, enqueue, with_stream};
 
 /// Handles of the default pools: this, plus the device's number.
 const DEFAULT_POOL: u64 = 0x5000_0000_0000;
@@ -100,6 +100,7 @@ unsafe extern "C" fn cudaMallocAsync(pointer: *mut usize, size: usize, stream: u
             return Err(Code::MEMORY_ALLOCATION);
         }
         record_model_gap("cudaMallocAsync");
+        refuse_capture(stream)?;
         let stream = enqueue(stream)?;
         let start = if size == 0 { 0 } else { memory::allocate(stream.device, size)? };
         // SAFETY: the caller gives a place for the pointer.
@@ -110,9 +111,16 @@ unsafe extern "C" fn cudaMallocAsync(pointer: *mut usize, size: usize, stream: u
 #[unsafe(no_mangle)]
 extern "C" fn cudaFreeAsync(pointer: usize, stream: u64) -> Code {
     call(|| {
+        refuse_capture(stream)?;
         enqueue(stream)?;
         free_in_order(pointer)
     })
+}
+
+/// Memory that a graph allocates is not modelled.
+fn refuse_capture(stream: u64) -> Answer {
+    let (_, captured) = with_stream(stream, State::check_use)?;
+    if captured?.is_some() { Err(Code::NOT_SUPPORTED) } else { Ok(()) }
 }
 
 fn free_in_order(pointer: usize) -> Answer {

@@ -1,5 +1,6 @@
 //! Starts the recorder when CUDA comes into the process, and shows the process where it is.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::{Once, OnceLock};
 
@@ -8,9 +9,14 @@ use streamsan_record::{follow_parent, table};
 use streamsan_trace::CaptureKind;
 
 use crate::call::{inquiry, watch_forks};
+use crate::capture;
 use crate::devices::configured_devices;
+use crate::errors::Code;
+use crate::graphs::Work;
+use crate::graphs::work::Operator;
+use crate::memory::is_device_memory;
 use crate::protection;
-use crate::streams::{enqueue, host_waited, with_state};
+use crate::streams::{Stream, enqueue, host_waited, with_state};
 
 extern "C" fn on_load() {
     inquiry(|| {
@@ -38,6 +44,47 @@ static RECORD_OPERATION: OnceLock<Operation> = OnceLock::new();
 /// Flag of an operation that ends with a host wait on its stream.
 const READS_BACK: u32 = 1;
 
+thread_local! {
+    /// The torch layer's number of the operator that this thread records next, if it is to be a node of a graph.
+    static KEPT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// For the torch layer: the next operator that this thread records was not computed, but kept under this number.
+#[unsafe(no_mangle)]
+extern "C" fn streamsan_keep_operator(number: u64) {
+    let _at_the_end_of_a_thread = KEPT.try_with(|kept| kept.set(number));
+}
+
+/// Makes an operator a node, if its stream captures.
+fn capture_operator(
+    stream: u64,
+    device: u32,
+    accesses: *const RawAccess,
+    count: usize,
+) -> Result<Option<()>, Code> {
+    if !capture::any() {
+        return Ok(None);
+    }
+    let number = KEPT.try_with(|kept| kept.replace(0)).unwrap_or(0);
+    let accesses = if accesses.is_null() {
+        &[]
+    } else {
+        // SAFETY: the caller gives `count` accesses.
+        unsafe { std::slice::from_raw_parts(accesses, count) }
+    };
+    let touches: Vec<(usize, usize)> = accesses
+        .iter()
+        .map(|access| (access.address as usize, access.length as usize))
+        .filter(|&(start, length)| is_device_memory(start, length).unwrap_or(false))
+        .collect();
+    // If it does not become a node it is dropped after the lock is given back: that tells the layer.
+    let mut operator = Some(Operator { number, touches });
+    let stream = Stream { handle: stream, device };
+    let work = || operator.take().map_or(Work::Empty, Work::Operator);
+    let added = with_state(|state| state.add_node(stream, work))?;
+    Ok(added.map(|_| ()))
+}
+
 /// An operator that was computed above instead of by a launch: work of its stream like any other.
 unsafe extern "C" fn operation(
     stream: u64,
@@ -47,10 +94,13 @@ unsafe extern "C" fn operation(
     accesses: *const RawAccess,
     count: usize,
 ) {
-    inquiry(|| {
+    let code = inquiry(|| {
+        if let Some(()) = capture_operator(stream, device, accesses, count)? {
+            return Ok(());
+        }
         // Handle 0 is the stream of the device that the caller names, which need not be the current one.
         let stream = if stream == 0 {
-            let stream = crate::streams::Stream { handle: 0, device };
+            let stream = Stream { handle: 0, device };
             with_state(|state| {
                 let chain = state.chain(stream);
                 state.readiness.enqueue(chain);
@@ -64,6 +114,9 @@ unsafe extern "C" fn operation(
         }
         Ok(())
     });
+    if matches!(code, Code::CAPTURE_INVALIDATED | Code::CAPTURE_IMPLICIT) {
+        return;
+    }
     if let Some(record) = RECORD_OPERATION.get() {
         // SAFETY: the recorder's function, with what its caller promises.
         unsafe { record(stream, device, kind, flags, accesses, count) };

@@ -10,10 +10,13 @@ use streamsan_record::with_caller;
 use streamsan_trace::HostWaitHow;
 
 use crate::call::{call, give, lock, record};
+use crate::capture::{self, Captures, unsafe_call};
 use crate::delays;
 use crate::devices::current_device;
 use crate::errors::{Answer, Code};
 use crate::events::EventState;
+use crate::graphs::work::Argument;
+use crate::graphs::{Graphs, Work};
 use crate::readiness::{Chain, Readiness, StreamKind};
 
 /// `cudaStreamNonBlocking`.
@@ -46,6 +49,10 @@ pub struct State {
     pub events: HashMap<u64, EventState>,
     /// What has finished.
     pub readiness: Readiness,
+    /// Captures under way.
+    pub captures: Captures,
+    /// Graphs and executables.
+    pub graphs: Graphs,
     next_handle: u64,
 }
 
@@ -123,12 +130,19 @@ impl State {
             per_thread: HashMap::new(),
             events: HashMap::new(),
             readiness: Readiness::default(),
+            captures: Captures::default(),
+            graphs: Graphs::default(),
             // Looks like an address, as CUDA's handles do, and is none of this process.
             next_handle: 0x6000_0000_0000,
         }
     }
 
-    /// A handle that no stream or event has had.
+    /// Whether a stream takes part in the legacy default stream's order.
+    pub fn is_blocking(&self, stream: Stream) -> bool {
+        self.streams.get(&stream.handle).is_none_or(|state| state.flags & NON_BLOCKING == 0)
+    }
+
+    /// A handle that nothing has had; each is greater than those before.
     pub fn new_handle(&mut self) -> u64 {
         self.next_handle += 0x40;
         self.next_handle
@@ -214,6 +228,7 @@ extern "C" fn cudaStreamDestroy(handle: u64) -> Code {
         record(|recorder| recorder.stream_destroyed(handle));
         with_state(|state| {
             let stream = state.streams.remove(&handle).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
+            state.captures.stream_destroyed(Stream { handle, device: stream.device });
             if let Some(chain) = stream.chain {
                 state.readiness.close(chain);
             }
@@ -264,7 +279,8 @@ unsafe extern "C" fn cudaStreamGetId(handle: u64, id: *mut c_ulonglong) -> Code 
 
 extern "C" fn synchronize(handle: u64, caller: usize) -> Code {
     call(|| {
-        let (stream, ()) = with_stream(handle, |_, _| ())?;
+        let (stream, allowed) = with_stream(handle, State::check_host_wait)?;
+        allowed.and_then(|()| unsafe_call())?;
         let target = WaitOn::Stream(stream.handle, stream.device);
         record(|recorder| recorder.host_wait_begin(target));
         host_waited(stream)?;
@@ -276,6 +292,7 @@ with_caller!(cudaStreamSynchronize, "rsi", synchronize);
 
 extern "C" fn query(handle: u64, caller: usize) -> Code {
     call(|| {
+        with_stream(handle, State::check_host_wait)?.1.and_then(|()| unsafe_call())?;
         let (stream, ready) = with_stream(handle, |state, stream| {
             let chain = state.chain(stream);
             state.readiness.poll_chain(chain)
@@ -298,7 +315,7 @@ pub fn own_stream() -> u64 {
 }
 
 /// `cudaHostFn_t`.
-type HostFunction = unsafe extern "C" fn(*mut c_void);
+pub type HostFunction = unsafe extern "C" fn(*mut c_void);
 /// `cudaStreamCallback_t`.
 type StreamCallback = unsafe extern "C" fn(u64, Code, *mut c_void);
 
@@ -309,7 +326,7 @@ fn host_function(handle: u64) -> Answer {
 }
 
 /// Runs a host function: what it touches, it touches in its stream's order, not in the host's.
-fn run_in_stream(function: impl FnOnce()) {
+pub fn run_in_stream(function: impl FnOnce()) {
     record(|recorder| recorder.ignore_faults(true));
     function();
     record(|recorder| recorder.ignore_faults(false));
@@ -323,6 +340,10 @@ unsafe extern "C" fn cudaLaunchHostFunc(
 ) -> Code {
     call(|| {
         let function = function.ok_or(Code::INVALID_VALUE)?;
+        if let Some(stream) = capture::add(handle, || Work::HostFunction(function, Argument(data)))? {
+            record(|recorder| recorder.host_function(stream.handle, stream.device));
+            return Ok(());
+        }
         host_function(handle)?;
         // SAFETY: the caller gives a function and what it is to be called with.
         run_in_stream(|| unsafe { function(data) });
@@ -339,6 +360,8 @@ unsafe extern "C" fn cudaStreamAddCallback(
 ) -> Code {
     call(|| {
         let callback = callback.ok_or(Code::INVALID_VALUE)?;
+        // Callbacks cannot be captured.
+        with_stream(handle, State::check_host_wait)?.1?;
         host_function(handle)?;
         // SAFETY: the caller gives a function and what it is to be called with.
         run_in_stream(|| unsafe { callback(handle, Code::SUCCESS, data) });

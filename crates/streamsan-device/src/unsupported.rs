@@ -22,7 +22,6 @@ unsupported_calls! {
     cudaDeviceSetGraphMemAttribute
     cudaGraphAddChildGraphNode
     cudaGraphAddDependencies
-    cudaGraphAddEmptyNode
     cudaGraphAddEventRecordNode
     cudaGraphAddEventWaitNode
     cudaGraphAddExternalSemaphoresSignalNode
@@ -40,21 +39,16 @@ unsupported_calls! {
     cudaGraphChildGraphNodeGetGraph
     cudaGraphClone
     cudaGraphConditionalHandleCreate
-    cudaGraphCreate
-    cudaGraphDebugDotPrint
-    cudaGraphDestroy
     cudaGraphDestroyNode
     cudaGraphEventRecordNodeGetEvent
     cudaGraphEventRecordNodeSetEvent
     cudaGraphEventWaitNodeGetEvent
     cudaGraphEventWaitNodeSetEvent
     cudaGraphExecChildGraphNodeSetParams
-    cudaGraphExecDestroy
     cudaGraphExecEventRecordNodeSetEvent
     cudaGraphExecEventWaitNodeSetEvent
     cudaGraphExecExternalSemaphoresSignalNodeSetParams
     cudaGraphExecExternalSemaphoresWaitNodeSetParams
-    cudaGraphExecGetFlags
     cudaGraphExecHostNodeSetParams
     cudaGraphExecKernelNodeSetParams
     cudaGraphExecMemcpyNodeSetParams
@@ -63,25 +57,17 @@ unsupported_calls! {
     cudaGraphExecMemcpyNodeSetParamsToSymbol
     cudaGraphExecMemsetNodeSetParams
     cudaGraphExecNodeSetParams
-    cudaGraphExecUpdate
     cudaGraphExternalSemaphoresSignalNodeGetParams
     cudaGraphExternalSemaphoresSignalNodeSetParams
     cudaGraphExternalSemaphoresWaitNodeGetParams
     cudaGraphExternalSemaphoresWaitNodeSetParams
-    cudaGraphGetEdges
-    cudaGraphGetNodes
-    cudaGraphGetRootNodes
     cudaGraphHostNodeGetParams
     cudaGraphHostNodeSetParams
-    cudaGraphInstantiate
-    cudaGraphInstantiateWithFlags
-    cudaGraphInstantiateWithParams
     cudaGraphKernelNodeCopyAttributes
     cudaGraphKernelNodeGetAttribute
     cudaGraphKernelNodeGetParams
     cudaGraphKernelNodeSetAttribute
     cudaGraphKernelNodeSetParams
-    cudaGraphLaunch
     cudaGraphMemAllocNodeGetParams
     cudaGraphMemFreeNodeGetParams
     cudaGraphMemcpyNodeGetParams
@@ -92,23 +78,10 @@ unsupported_calls! {
     cudaGraphMemsetNodeGetParams
     cudaGraphMemsetNodeSetParams
     cudaGraphNodeFindInClone
-    cudaGraphNodeGetDependencies
-    cudaGraphNodeGetDependentNodes
     cudaGraphNodeGetEnabled
-    cudaGraphNodeGetType
     cudaGraphNodeSetEnabled
     cudaGraphNodeSetParams
-    cudaGraphReleaseUserObject
     cudaGraphRemoveDependencies
-    cudaGraphRetainUserObject
-    cudaGraphUpload
-    cudaStreamBeginCapture
-    cudaStreamBeginCaptureToGraph
-    cudaStreamEndCapture
-    cudaStreamUpdateCaptureDependencies
-    cudaUserObjectCreate
-    cudaUserObjectRelease
-    cudaUserObjectRetain
 }
 
 // Sharing with other processes.

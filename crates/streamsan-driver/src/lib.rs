@@ -2,7 +2,6 @@
 //! device library; what is not there answers `CUDA_ERROR_NOT_SUPPORTED`.
 
 mod contexts;
-mod faults;
 mod kernels;
 mod lookup;
 mod names;

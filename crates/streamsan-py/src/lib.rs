@@ -13,6 +13,7 @@ mod context;
 mod errors;
 mod events;
 mod frames;
+mod graphs;
 mod host_memory;
 mod live;
 mod operation;
@@ -47,6 +48,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::events::read_events;
+    #[pymodule_export]
+    use crate::graphs::{captures_in, compute_operators_of_graphs, is_capturing, keep_operator};
     #[pymodule_export]
     use crate::host_memory::{announce_page_locked, escape, record_stream};
     #[pymodule_export]

@@ -78,16 +78,19 @@ def _host_storage(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     return found
 
 
+def room_for(result: torch.Tensor, device: int, dense: bool) -> torch.Tensor:
+    """Returns a new device tensor for the bytes of a result, made on the device's current stream."""
+    target = torch.device("cuda", device)
+    if dense or 0 not in result.stride():
+        return torch.empty_strided(result.shape, result.stride(), dtype=result.dtype, device=target)
+    return torch.empty(result.shape, dtype=result.dtype, device=target)
+
+
 def upload(result: torch.Tensor, device: int) -> torch.Tensor:
     """Returns a new device tensor with the bytes of a host tensor, made on the device's current stream."""
     _refuse_unless_plain(result)
     dense = is_dense(result)
-    strides = result.stride() if dense or 0 not in result.stride() else None
-    target = torch.device("cuda", device)
-    if strides is None:
-        real = torch.empty(result.shape, dtype=result.dtype, device=target)
-    else:
-        real = torch.empty_strided(result.shape, strides, dtype=result.dtype, device=target)
+    real = room_for(result, device, dense)
     if result.numel() == 0:
         return real
     # A tensor of forward differentiation that stands for zeros has no memory.

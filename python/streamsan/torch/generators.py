@@ -51,3 +51,12 @@ def drawing(device: int, given: torch.Generator | None) -> Iterator[torch.Genera
     finally:
         host.set_state(state)
         source.set_offset(offset + _STEP)
+
+
+def replace(args: list[object], kwargs: dict[str, object], host: torch.Generator | None) -> None:
+    """Puts another generator in the place of those among the arguments."""
+    for position, value in enumerate(args):
+        if isinstance(value, torch.Generator):
+            args[position] = host
+    if isinstance(kwargs.get("generator"), torch.Generator):
+        kwargs["generator"] = host

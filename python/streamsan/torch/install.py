@@ -14,6 +14,7 @@ from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
 from streamsan.torch.compiler import keep_compiler_out
 from streamsan.torch.engine import wait_at_exit
+from streamsan.torch.graphs import watch_launches
 from streamsan.torch.kernels import keep_to_plain_kernels
 from streamsan.torch.page_locked import watch_pointers
 from streamsan.torch.places import describe_place
@@ -43,6 +44,7 @@ def install() -> None:
     watch_streams()
     watch_pointers()
     watch_backward()
+    watch_launches()
     wait_at_exit()
     watch_threads()
     keep_compiler_out()

@@ -45,6 +45,8 @@ class Operator:
     route: Route
     results: tuple[int, ...]
     """For each result the position of the argument that it is, or -1 if it is new."""
+    returns: bool
+    """Whether there are results."""
     host_results: frozenset[int]
     """Results that stay in host memory."""
     random: bool
@@ -84,6 +86,7 @@ def make_operator(func: OpOverload) -> Operator:
         plan=_core.Plan(schema.name, int(route), kind, inputs, fills),
         route=route,
         results=results,
+        returns=bool(schema.returns),
         host_results=op_tables.HOST_RESULTS.get(name, frozenset()),
         random=torch.Tag.nondeterministic_seeded in func.tags,
         argument_names=tuple(argument.name for argument in schema.arguments),

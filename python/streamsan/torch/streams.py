@@ -19,6 +19,7 @@ from streamsan.torch.stream_handles import tell_new
 from streamsan.torch.threads import enter_late
 
 _STREAM_METHODS = ("wait_event", "wait_stream", "record_event", "query", "synchronize")
+_GRAPH_METHODS = ("capture_begin", "capture_end", "instantiate", "replay", "reset", "debug_dump")
 _EVENT_METHODS = ("record", "query", "elapsed_time", "synchronize", "ipc_handle")
 
 
@@ -137,6 +138,8 @@ def watch_streams() -> None:
         _locate(torch.cuda.Event, name)
     for name in (*_EVENT_METHODS, "wait"):
         _locate(torch.Event, name)
+    for name in _GRAPH_METHODS:
+        _locate(torch.cuda.CUDAGraph, name)
     _watch_event_wait()
     _watch_stream_creation()
     _watch_sleep()

@@ -10,7 +10,7 @@ import torch
 from torch._ops import OpOverload
 
 from streamsan import _core
-from streamsan.torch import generators, late_copies
+from streamsan.torch import generators, graphs, late_copies, results
 from streamsan.torch.aliases import alias, upload
 from streamsan.torch.cells import CELLS
 from streamsan.torch.kernels import QUESTIONS
@@ -31,22 +31,24 @@ def compute(
     if late_copies.ON:
         late_copies.before_work(device)
     run: Callable[..., Any] = _OWN.get(operator.name) or functools.partial(_run, func)
+    if _core.is_capturing() and graphs.is_captured(device):
+        return graphs.keep(operator, run, args, kwargs, device)
     host_args = [_to_host(value) for value in args]
     host_kwargs = {name: _to_host(value) for name, value in kwargs.items()} if kwargs else kwargs
     if host_kwargs:
         host_kwargs.pop("pin_memory", None)
     if operator.random:
         with generators.drawing(device, generators.find(args, kwargs)) as host:
-            _replace_generator(host_args, host_kwargs, host)
+            generators.replace(host_args, host_kwargs, host)
             result = run(*host_args, **host_kwargs)
     elif operator.out_names:
-        return _compute_out(operator, func, host_args, host_kwargs, kwargs)
+        return _compute_out(operator, run, host_args, host_kwargs, kwargs)
     else:
         result = run(*host_args, **host_kwargs)
     asked = kwargs.get("device")
     if asked is not None and torch.device(asked).type == "cpu":
         return result
-    return _to_device(operator, result, args, kwargs, device)
+    return results.to_device(operator, result, args, kwargs, device, upload)
 
 
 def _run(func: OpOverload, *args: Any, **kwargs: Any) -> Any:
@@ -70,65 +72,19 @@ def _to_host(value: Any) -> Any:
     return value
 
 
-def _replace_generator(args: list[Any], kwargs: dict[str, Any], host: torch.Generator) -> None:
-    for position, value in enumerate(args):
-        if isinstance(value, torch.Generator):
-            args[position] = host
-    if isinstance(kwargs.get("generator"), torch.Generator):
-        kwargs["generator"] = host
-
-
 def _compute_out(
-    operator: Operator, func: OpOverload, args: list[Any], host_kwargs: dict[str, Any], kwargs: dict[str, Any]
+    operator: Operator,
+    run: Callable[..., Any],
+    args: list[Any],
+    host_kwargs: dict[str, Any],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Runs an `out=` operator into new host tensors: it may have to resize the given ones."""
     given = [kwargs[name] for name in operator.out_names]
-    fresh = [
-        [_fresh(item) for item in out] if isinstance(out, (list, tuple)) else _fresh(out) for out in given
-    ]
-    _run(func, *args, **{**host_kwargs, **dict(zip(operator.out_names, fresh, strict=True))})
-    for out, result in zip(given, fresh, strict=True):
-        pairs = zip(out, result, strict=True) if isinstance(result, list) else [(out, result)]
-        for real, host in pairs:
-            if real.shape != host.shape:
-                real.resize_(host.shape)
-            (alias(real) if real.is_cuda else real).copy_(host)
-    if not func._schema.returns:
-        return None
-    return given[0] if len(given) == 1 else tuple(given)
-
-
-def _fresh(out: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=out.dtype)
-
-
-def _to_device(
-    operator: Operator, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
-) -> Any:
-    if isinstance(result, _Tensor):
-        position = operator.results[0]
-        if position >= 0:
-            return _argument(operator, position, args, kwargs)
-        return upload(result, device) if 0 not in operator.host_results and not result.is_cuda else result
-    if not isinstance(result, (tuple, list)):
-        return result
-    single = len(operator.results) == 1
-    converted = []
-    for index, item in enumerate(result):
-        position = operator.results[0 if single else index]
-        if not isinstance(item, _Tensor):
-            converted.append(item)
-        elif position >= 0:
-            argument = _argument(operator, position, args, kwargs)
-            converted.append(argument[index] if single else argument)
-        elif index in operator.host_results:
-            converted.append(item)
-        else:
-            converted.append(upload(item, device))
-    return tuple(converted) if isinstance(result, tuple) else converted
-
-
-def _argument(operator: Operator, position: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if position < len(args):
-        return args[position]
-    return kwargs[operator.argument_names[position]]
+    fresh = [results.fresh(out, _HOST) for out in given]
+    run(*args, **{**host_kwargs, **dict(zip(operator.out_names, fresh, strict=True))})
+    for real, host in results.pairs(given, fresh):
+        if real.shape != host.shape:
+            real.resize_(host.shape)
+        (alias(real) if real.is_cuda else real).copy_(host)
+    return results.given_outs(operator, given)

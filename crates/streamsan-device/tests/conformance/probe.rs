@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 // Links the library under test into this one.
 use streamsan_device as _;
 
+#[allow(dead_code, reason = "each test that includes this module uses a part of it")]
 /// A runtime library (null: the one under test) and what it has answered so far.
 pub struct Probe {
     library: *mut c_void,
@@ -18,6 +19,7 @@ pub fn at<T>(place: &mut T) -> usize {
     (&raw mut *place) as usize
 }
 
+#[allow(dead_code, reason = "each test that includes this module uses a part of it")]
 impl Probe {
     /// The library under test, or another one to compare it with.
     pub fn open() -> Self {
@@ -67,7 +69,6 @@ impl Probe {
         writeln!(self.answers, "  {what} {value}").expect("a string grows");
     }
 
-    #[allow(dead_code, reason = "each test that includes this module uses a part of it")]
     pub fn text(&self, function: &str, code: i32) -> String {
         // SAFETY: both functions that are asked here take a code and return a constant string.
         unsafe {
@@ -139,6 +140,18 @@ functions! {
     cudaGetErrorName
     cudaGetErrorString
     cudaGetLastError
+    cudaGraphAddEmptyNode
+    cudaGraphDestroy
+    cudaGraphExecDestroy
+    cudaGraphExecUpdate
+    cudaGraphGetEdges
+    cudaGraphGetNodes
+    cudaGraphGetRootNodes
+    cudaGraphInstantiateWithFlags
+    cudaGraphLaunch
+    cudaGraphNodeGetDependencies
+    cudaGraphNodeGetType
+    cudaGraphRetainUserObject
     cudaHostAlloc
     cudaHostGetDevicePointer
     cudaHostGetFlags
@@ -156,12 +169,16 @@ functions! {
     cudaMemcpyPeerAsync
     cudaMemset
     cudaMemset2D
+    cudaMemsetAsync
     cudaPointerGetAttributes
     cudaSetDevice
+    cudaStreamBeginCapture
     cudaStreamCreate
     cudaStreamCreateWithFlags
     cudaStreamCreateWithPriority
     cudaStreamDestroy
+    cudaStreamEndCapture
+    cudaStreamGetCaptureInfo
     cudaStreamGetDevice
     cudaStreamGetFlags
     cudaStreamGetPriority
@@ -170,4 +187,6 @@ functions! {
     cudaStreamSynchronize
     cudaStreamWaitEvent
     cudaThreadExchangeStreamCaptureMode
+    cudaUserObjectCreate
+    cudaUserObjectRelease
 }
