@@ -115,6 +115,9 @@ pub(crate) struct RunArguments {
     /// given to `streamsan.watch`; if they differ, a third time
     #[arg(long, conflicts_with_all = ["live", "halt_on_error", "no_check"])]
     pub(crate) one_stream: bool,
+    /// After the check, run again with the first operation of each error late, to see whether a wrong value shows
+    #[arg(long, conflicts_with_all = ["halt_on_error", "no_check", "one_stream"])]
+    pub(crate) confirm: bool,
     /// Run a module, like `python -m MODULE ARGS`
     #[arg(short = 'm', value_name = "MODULE", num_args = 1.., allow_hyphen_values = true)]
     pub(crate) module: Vec<OsString>,

@@ -29,3 +29,6 @@ pub(crate) const WATCH: &str = "STREAMSAN_WATCH";
 
 /// How many virtual devices; read by the device library.
 pub(crate) const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";
+
+/// The plan of a further run of `--confirm`; read by the Python package.
+pub(crate) const CONFIRM: &str = "STREAMSAN_CONFIRM";

@@ -1,6 +1,7 @@
 //! `streamsan run`: start a program under the recorder, wait, check.
 
 mod child;
+mod confirm;
 pub(crate) mod installation;
 mod live;
 mod one_stream;
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     let mut command = target.command(&python);
     prepare(&mut command, arguments, &installation, &trace)?;
     say(&format!("recording to {} on the virtual device", trace.display()));
-    let folder = arguments.one_stream.then(one_stream::Folder::new).transpose()?;
+    let folder = arguments.one_stream.then(|| one_stream::Folder::new("one-stream")).transpose()?;
     let side = folder.as_ref().map(|folder| one_stream::Side::new(&mut command, folder, "first", true));
     let side = side.transpose()?;
     let mut watch = None;
@@ -78,11 +79,21 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
         }
         _ => None,
     };
+    let mut suspects = Vec::new();
     let status = if arguments.no_check {
         verdict::without_check(&traces, end)
     } else {
-        verdict::with_check(&traces, end, arguments.error_exitcode, color, wanted, &reports)
+        verdict::with_check(&traces, end, arguments.error_exitcode, color, wanted, &reports, &mut suspects)
     };
+    if arguments.confirm {
+        let prepare = |trace: &Path| {
+            let mut command = target.command(&python);
+            prepare(&mut command, arguments, &installation, trace)?;
+            Ok(command)
+        };
+        let name = target.name();
+        confirm::Confirmation { suspects: &suspects, name: &name, on_virtual_device: true, prepare }.run()?;
+    }
     if let Some(comparison) = comparison {
         comparison.say();
         if comparison.differs() && status == 0 {

@@ -2,6 +2,7 @@
 //! device library; what is not there answers `CUDA_ERROR_NOT_SUPPORTED`.
 
 mod contexts;
+mod faults;
 mod kernels;
 mod lookup;
 mod names;

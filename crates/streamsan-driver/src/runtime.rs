@@ -105,6 +105,9 @@ macro_rules! forward {
     ($($driver:ident = $runtime:ident($($argument:ident: $type:ty),* $(,)?);)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $driver($($argument: $type),*) -> std::ffi::c_int {
+            if let Some(code) = $crate::faults::fault(stringify!($driver)) {
+                return code;
+            }
             $crate::runtime::runtime!($runtime($($argument: $type),*))
         }
     )*};

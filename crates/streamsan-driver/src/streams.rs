@@ -59,6 +59,9 @@ macro_rules! copies {
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $asynchronous(to: u64, from: u64, size: usize, stream: u64) -> c_int {
+            if let Some(code) = crate::faults::fault(stringify!($asynchronous)) {
+                return code;
+            }
             let kind = $kind;
             runtime!(cudaMemcpyAsync(to: u64, from: u64, size: usize, kind: c_int, stream: u64))
         }

@@ -45,7 +45,7 @@ impl Kernel {
     fn load() -> Self {
         let text = CString::new(KERNEL).expect("no zero byte");
         let (mut module, mut function) = (null_mut(), null_mut());
-        // SAFETY: a context is current (the device was made), the text is a module, places for the results.
+        // SAFETY: a context is current (`Device::within`), the text is a module, places for the results.
         unsafe {
             assert_eq!(
                 sys::cuModuleLoadData(&raw mut module, text.as_ptr().cast()),
@@ -109,7 +109,7 @@ fn main() {
             return;
         }
     };
-    let kernel = Kernel::load();
+    let kernel = device.within(Kernel::load).expect("the device has a context");
     for (mib, items) in [(1_usize, 1024_usize), (16, 256), (64, 64)] {
         for passes in [1, 8] {
             let elements = (mib << 20) / 4;

@@ -37,6 +37,28 @@ pub(crate) trait Backend: Send + Sync {
     /// Makes a stream.
     fn create_stream(&self, name: &str) -> Result<StreamIndex, Error>;
 
+    /// Nobody submits to a stream any more, until it is taken up again. What it was given is still done.
+    fn put_down(&self, stream: StreamIndex);
+
+    /// A stream that was put down is used again, under another name. Its numbers go on.
+    fn take_up(&self, stream: StreamIndex, name: &str) -> Result<(), Error>;
+
+    /// Whether the calling thread runs an operation of this back end: if it waited for one, it could wait for itself.
+    fn inside_operation(&self) -> bool {
+        false
+    }
+
+    /// Whether functions of the host can be operations ([`Backend::run`]).
+    fn runs_functions(&self) -> bool {
+        true
+    }
+
+    /// Calls `work` so that it can use the driver.
+    fn within(&self, work: &mut dyn FnMut()) -> Result<(), Error> {
+        work();
+        Ok(())
+    }
+
     /// Enqueues a copy and gives its number.
     ///
     /// # Safety

@@ -5,10 +5,12 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::journal::Touch;
 use crate::order::Uses;
+use crate::stream::Lease;
 use crate::sync::{Mutex, held};
 use bytemuck::Pod;
 use std::marker::PhantomData;
 use std::panic::Location;
+use std::sync::Arc;
 use streamsan_trace::{AccessMode, BlockId};
 
 /// `length` elements in device memory, owned by a stream.
@@ -28,7 +30,8 @@ pub struct Buffer<T> {
 pub(crate) struct Memory {
     pub(crate) device: Device,
     pub(crate) space: Space,
-    pub(crate) owner: StreamIndex,
+    /// Whose pool device memory goes back to; it is no one else's stream until then.
+    owner: Option<Arc<Lease>>,
     pub(crate) address: Address,
     pub(crate) bytes: usize,
     pub(crate) block: Option<BlockId>,
@@ -40,16 +43,11 @@ impl Memory {
     pub(crate) fn new(
         device: Device,
         space: Space,
-        owner: StreamIndex,
+        owner: Option<Arc<Lease>>,
         bytes: usize,
         place: &Location<'_>,
     ) -> Result<Self, Error> {
-        let shared = &device.shared;
-        let mut state = shared.state();
-        let (address, uses) = shared.allocate(&mut state, space, owner, bytes)?;
-        let journal = state.journal.as_mut();
-        let block = journal.map(|journal| journal.allocate(space, owner, address, bytes, place));
-        drop(state);
+        let (address, uses, block) = device.shared.allocate(space, index(owner.as_ref()), bytes, place)?;
         Ok(Self { device, space, owner, address, bytes, block, uses: Mutex::new(uses) })
     }
 
@@ -60,13 +58,9 @@ impl Memory {
 }
 
 impl<T: Pod> Buffer<T> {
-    pub(crate) fn new(
-        device: Device,
-        length: usize,
-        owner: StreamIndex,
-        place: &Location<'_>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(length: usize, owner: &Arc<Lease>, place: &Location<'_>) -> Result<Self, Error> {
         let bytes = bytes_of::<T>(length, "device memory")?;
+        let (device, owner) = (owner.device.clone(), Some(Arc::clone(owner)));
         let memory = Memory::new(device, Space::Device, owner, bytes, place)?;
         Ok(Self { memory, length, element: PhantomData })
     }
@@ -80,6 +74,11 @@ impl<T: Pod> Buffer<T> {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
+}
+
+/// Host memory is in one pool for all.
+fn index(owner: Option<&Arc<Lease>>) -> StreamIndex {
+    owner.map_or(StreamIndex(0), |owner| owner.index)
 }
 
 /// Bytes of some elements.
@@ -96,22 +95,20 @@ pub(crate) fn bytes_of<T>(length: usize, space: &'static str) -> Result<usize, E
 impl Drop for Memory {
     fn drop(&mut self) {
         let uses = std::mem::take(&mut *held(&self.uses));
-        let shared = &self.device.shared;
+        let (shared, owner) = (&self.device.shared, index(self.owner.as_ref()));
         let mut state = shared.state();
         match self.space {
             Space::Device => {
                 let place = Location::caller();
                 // If the wait cannot be enqueued, the memory is not given to anyone.
-                if shared
-                    .stream_waits(&mut state, self.owner, uses.before_write().cloned().collect(), place)
-                    .is_err()
-                {
+                let points = uses.before_write().cloned().collect();
+                if shared.stream_waits(&mut state, owner, points, place).is_err() {
                     return;
                 }
                 if let (Some(journal), Some(block)) = (&mut state.journal, self.block) {
                     journal.free(block);
                 }
-                state.pool.put(self.space, self.owner, (self.address, uses), self.bytes);
+                state.pool.put(self.space, owner, (self.address, uses), self.bytes);
             }
             Space::Host => {
                 let (block, address, bytes) = (self.block, self.address, self.bytes);

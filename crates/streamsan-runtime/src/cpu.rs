@@ -53,8 +53,20 @@ impl Backend for Cpu {
         let mut streams = held(&self.streams);
         let index = streams.len();
         let seed = self.delays.map(|seed| seed.wrapping_add(index as u64));
-        streams.push(Queue::start(name, seed));
+        streams.push(Queue::start(name, seed)?);
         Ok(StreamIndex(index))
+    }
+
+    fn put_down(&self, stream: StreamIndex) {
+        self.queue(stream).close();
+    }
+
+    fn take_up(&self, stream: StreamIndex, name: &str) -> Result<(), Error> {
+        self.queue(stream).reopen(name)
+    }
+
+    fn inside_operation(&self) -> bool {
+        held(&self.streams).iter().any(|queue| queue.is_current())
     }
 
     unsafe fn copy(

@@ -13,9 +13,10 @@ mod timeline;
 use crate::backend::{Address, Backend, HostWork, Space, StreamIndex};
 use crate::error::Error;
 use crate::sync::{Mutex, MutexGuard, held};
-use driver::{Context, check};
+use driver::{Context, Entered, check};
 use std::ffi::c_void;
-use timeline::Timeline;
+use std::ops::{Deref, DerefMut};
+use timeline::{Place, Timeline};
 
 use cudarc::driver::sys;
 
@@ -26,15 +27,34 @@ pub(crate) struct Cuda {
     used: Mutex<[usize; 2]>,
 }
 
+/// The streams, with the context entered; left after the lock.
+struct Streams<'a> {
+    streams: MutexGuard<'a, Vec<Timeline>>,
+    _entered: Entered,
+}
+
+impl Deref for Streams<'_> {
+    type Target = Vec<Timeline>;
+    fn deref(&self) -> &Vec<Timeline> {
+        &self.streams
+    }
+}
+
+impl DerefMut for Streams<'_> {
+    fn deref_mut(&mut self) -> &mut Vec<Timeline> {
+        &mut self.streams
+    }
+}
+
 impl Cuda {
     /// The device with this ordinal.
     pub(crate) fn new(ordinal: i32) -> Result<Self, Error> {
         Ok(Self { context: Context::primary(ordinal)?, streams: Mutex::default(), used: Mutex::default() })
     }
 
-    fn streams(&self) -> Result<MutexGuard<'_, Vec<Timeline>>, Error> {
-        self.context.enter()?;
-        Ok(held(&self.streams))
+    fn streams(&self) -> Result<Streams<'_>, Error> {
+        let entered = self.context.enter()?;
+        Ok(Streams { streams: held(&self.streams), _entered: entered })
     }
 
     fn account(&self, space: Space, change: impl FnOnce(usize) -> usize) -> usize {
@@ -61,6 +81,25 @@ impl Backend for Cuda {
         Ok(StreamIndex(streams.len() - 1))
     }
 
+    fn put_down(&self, _: StreamIndex) {
+        // The driver's stream is kept for the next one: another would not be cheaper, and nobody could wait for it.
+    }
+
+    fn take_up(&self, stream: StreamIndex, name: &str) -> Result<(), Error> {
+        name.clone_into(&mut self.streams()?[stream.0].name);
+        Ok(())
+    }
+
+    fn runs_functions(&self) -> bool {
+        false
+    }
+
+    fn within(&self, work: &mut dyn FnMut()) -> Result<(), Error> {
+        let _entered = self.context.enter()?;
+        work();
+        Ok(())
+    }
+
     unsafe fn copy(
         &self,
         stream: StreamIndex,
@@ -74,7 +113,7 @@ impl Backend for Cuda {
         // from them which way it goes.
         let code = unsafe { sys::cuMemcpyAsync(to.0 as u64, from.0 as u64, bytes, timeline.handle()) };
         check(code, &timeline.name, "copy")?;
-        timeline.mark()
+        Ok(timeline.mark())
     }
 
     fn run(&self, _: StreamIndex, _: &str, _: HostWork) -> Result<u64, Error> {
@@ -86,12 +125,17 @@ impl Backend for Cuda {
     }
 
     fn mark(&self, stream: StreamIndex) -> Result<u64, Error> {
-        self.streams()?[stream.0].mark()
+        Ok(self.streams()?[stream.0].mark())
     }
 
     fn wait(&self, waiter: StreamIndex, awaited: StreamIndex, number: u64) -> Result<(), Error> {
         let mut streams = self.streams()?;
-        let Some(event) = streams[awaited.0].event_of(number) else { return Ok(()) };
+        let event = match streams[awaited.0].place_of(number) {
+            Place::Passed => return Ok(()),
+            Place::Event(event) => event,
+            // Nothing to make a stream wait for: the host waits in its place.
+            Place::Stream => return streams[awaited.0].synchronize(),
+        };
         let timeline = &mut streams[waiter.0];
         // SAFETY: both handles are ours and alive.
         let code = unsafe { sys::cuStreamWaitEvent(timeline.handle(), event, 0) };
@@ -103,11 +147,15 @@ impl Backend for Cuda {
     }
 
     fn synchronize(&self, stream: StreamIndex, number: u64) -> Result<(), Error> {
+        let _entered = self.context.enter()?;
         let (event, name) = {
             let streams = self.streams()?;
             let timeline = &streams[stream.0];
-            let Some(event) = timeline.event_of(number) else { return Ok(()) };
-            (event, timeline.name.clone())
+            match timeline.place_of(number) {
+                Place::Passed => return Ok(()),
+                Place::Event(event) => (event, timeline.name.clone()),
+                Place::Stream => return timeline.synchronize(),
+            }
         };
         // Not under the lock: other threads go on. The event stays this number's, or a later one's of the stream, which
         // only waits longer.
@@ -116,7 +164,7 @@ impl Backend for Cuda {
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Address, Error> {
-        self.context.enter()?;
+        let _entered = self.context.enter()?;
         let mut address = 0_u64;
         let mut pointer: *mut c_void = std::ptr::null_mut();
         let size = bytes.max(1);
@@ -140,9 +188,7 @@ impl Backend for Cuda {
     }
 
     unsafe fn free(&self, space: Space, address: Address, bytes: usize) {
-        if self.context.enter().is_err() {
-            return;
-        }
+        let Ok(_entered) = self.context.enter() else { return };
         self.account(space, |used| used.saturating_sub(bytes.max(1)));
         // SAFETY: ours, and nobody uses it, as the caller says. A failure leaves it to the end of the process.
         unsafe {
@@ -156,8 +202,8 @@ impl Backend for Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        if self.context.enter().is_ok() {
-            held(&self.streams).drain(..).for_each(Timeline::close);
+        if let Ok(mut streams) = self.streams() {
+            streams.drain(..).for_each(Timeline::close);
         }
     }
 }

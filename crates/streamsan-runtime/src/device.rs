@@ -8,8 +8,8 @@ use crate::host::HostBuffer;
 use crate::journal::{Journal, Touch};
 use crate::order::{Order, Point, Uses};
 use crate::pool::Pool;
-use crate::stream::Stream;
-use crate::sync::{Mutex, MutexGuard, held};
+use crate::stream::{Lease, Stream};
+use crate::sync::{Mutex, MutexGuard, held, thread};
 use bytemuck::Pod;
 use std::panic::Location;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Device {
 
 /// What all handles of a device share.
 pub(crate) struct Shared {
-    pub(crate) backend: Box<dyn Backend>,
+    pub(crate) backend: Arc<dyn Backend>,
     state: Mutex<State>,
 }
 
@@ -53,12 +53,15 @@ impl std::fmt::Debug for Shared {
 }
 
 /// What the lock guards.
+#[derive(Default)]
 pub(crate) struct State {
     pub(crate) order: Order,
     pub(crate) journal: Option<Journal>,
     pub(crate) pool: Pool,
     /// Last operation of each stream.
     last: Vec<Option<Point>>,
+    /// Streams that nobody has a handle of.
+    idle: Vec<StreamIndex>,
     /// Waits that were needed so far, and the one to leave out: for tests of the tests.
     waits: u64,
     left_out: Option<u64>,
@@ -67,7 +70,7 @@ pub(crate) struct State {
 impl Device {
     /// A device without a GPU: streams are threads, device memory is host memory.
     pub fn cpu(options: &CpuOptions) -> Self {
-        Self::new(Box::new(Cpu::new(options)))
+        Self::new(Arc::new(Cpu::new(options)))
     }
 
     /// The GPU with this ordinal, on its primary context.
@@ -77,19 +80,23 @@ impl Device {
     /// If there is no driver or no such device.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: i32) -> Result<Self, Error> {
-        Ok(Self::new(Box::new(crate::cuda::Cuda::new(ordinal)?)))
+        Ok(Self::new(Arc::new(crate::cuda::Cuda::new(ordinal)?)))
     }
 
-    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
-        let state = State {
-            order: Order::default(),
-            journal: None,
-            pool: Pool::default(),
-            last: Vec::new(),
-            waits: 0,
-            left_out: None,
-        };
-        Self { shared: Arc::new(Shared { backend, state: Mutex::new(state) }) }
+    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { shared: Arc::new(Shared { backend, state: Mutex::default() }) }
+    }
+
+    /// Calls `work` with the device's context as the calling thread's, for calls of the driver such as loading a
+    /// module. Afterwards the thread has the context that it had before. Without a GPU it is a plain call.
+    ///
+    /// # Errors
+    ///
+    /// If the context cannot be entered.
+    pub fn within<R>(&self, work: impl FnOnce() -> R) -> Result<R, Error> {
+        let (mut work, mut answer) = (Some(work), None);
+        self.shared.backend.within(&mut || answer = work.take().map(|work| work()))?;
+        answer.ok_or(Error::Unsupported { what: "call a function in its context" })
     }
 
     /// Keeps a log of everything from now on, for `streamsan-check`.
@@ -102,7 +109,8 @@ impl Device {
         self.shared.state().journal.as_ref().map(Journal::trace)
     }
 
-    /// Makes a stream.
+    /// Makes a stream. When its last handle and the last buffer that it owns are gone, it is given to a later caller of
+    /// this function.
     ///
     /// # Errors
     ///
@@ -111,13 +119,21 @@ impl Device {
     pub fn stream(&self, name: &str) -> Result<Stream, Error> {
         let place = Location::caller();
         let mut state = self.shared.state();
-        let index = self.shared.backend.create_stream(name)?;
-        state.order.add_stream();
-        state.last.push(None);
+        let index = if let Some(index) = state.take_idle(self.shared.backend.as_ref()) {
+            self.shared.backend.take_up(index, name).inspect_err(|_| state.idle.push(index))?;
+            index
+        } else {
+            let index = self.shared.backend.create_stream(name)?;
+            state.order.add_stream();
+            state.last.push(None);
+            index
+        };
         if let Some(journal) = &mut state.journal {
             journal.stream(index, name, place);
         }
-        Ok(Stream::new(self.clone(), index, name))
+        // Not under the lock: a lease that is dropped takes it.
+        drop(state);
+        Ok(Stream::new(Arc::new(Lease { device: self.clone(), index }), name))
     }
 
     /// Makes a buffer of `length` zeroed or reused elements in device memory. It belongs to `owner`: when it is
@@ -131,7 +147,7 @@ impl Device {
         if !Arc::ptr_eq(&owner.device().shared, &self.shared) {
             return Err(Error::OtherDevice);
         }
-        Buffer::new(self.clone(), length, owner.index(), Location::caller())
+        Buffer::new(length, owner.lease(), Location::caller())
     }
 
     /// Makes a buffer of `length` zeroed or reused elements in page-locked host memory.
@@ -176,6 +192,9 @@ impl Shared {
     pub(crate) fn host_waits(&self, point: &Point) -> Result<(), Error> {
         if self.state().order.host_is_after(point) {
             return Ok(());
+        }
+        if self.backend.inside_operation() {
+            return Err(Error::InsideOperation);
         }
         self.backend.synchronize(point.stream, point.number)?;
         self.state().host_learns(point, HostWaitHow::Synchronize);
@@ -233,8 +252,33 @@ impl Shared {
         Ok(())
     }
 
-    /// Memory for a block: from the pool, or new, or what other streams no longer need.
+    /// Memory for a block, who may still use it, and its name in the journal.
     pub(crate) fn allocate(
+        &self,
+        space: Space,
+        owner: StreamIndex,
+        bytes: usize,
+        place: &Location<'_>,
+    ) -> Result<(Address, Uses, Option<BlockId>), Error> {
+        let mut state = self.state();
+        let found = match self.find_memory(&mut state, space, owner, bytes) {
+            Err(error @ Error::OutOfMemory { .. }) => {
+                state = self.settle(state);
+                if !self.empty_pool(&mut state, space) {
+                    return Err(error);
+                }
+                self.backend.allocate(space, bytes).map(|address| (address, Uses::default()))
+            }
+            other => other,
+        };
+        let (address, uses) = found?;
+        let journal = state.journal.as_mut();
+        let block = journal.map(|journal| journal.allocate(space, owner, address, bytes, place));
+        Ok((address, uses, block))
+    }
+
+    /// From the pool, or new.
+    fn find_memory(
         &self,
         state: &mut State,
         space: Space,
@@ -242,19 +286,27 @@ impl Shared {
         bytes: usize,
     ) -> Result<(Address, Uses), Error> {
         self.reclaim(state);
-        if let Some(found) = state.pool.take(space, owner, bytes) {
-            return Ok(found);
+        match state.pool.take(space, owner, bytes) {
+            Some(found) => Ok(found),
+            None => Ok((self.backend.allocate(space, bytes)?, Uses::default())),
         }
-        let address = match self.backend.allocate(space, bytes) {
-            Err(error @ Error::OutOfMemory { .. }) => {
-                if !self.empty_pool(state, space) {
-                    return Err(error);
-                }
-                self.backend.allocate(space, bytes)
-            }
-            other => other,
-        };
-        Ok((address?, Uses::default()))
+    }
+
+    /// Blocks the host until everything that was submitted has finished, unless it is an operation that asks. Not
+    /// under the lock: operations under way may need it to drop what they own.
+    fn settle<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if self.backend.inside_operation() {
+            return state;
+        }
+        let mut points: Vec<Point> = state.last.iter().flatten().cloned().collect();
+        drop(state);
+        // What has failed has finished too, but the host is told nothing.
+        points.retain(|point| self.backend.synchronize(point.stream, point.number).is_ok());
+        let mut state = self.state();
+        for point in points {
+            state.host_learns(&point, HostWaitHow::Synchronize);
+        }
+        state
     }
 
     /// Host memory whose copies have finished goes back to the pool.
@@ -268,27 +320,42 @@ impl Shared {
         }
     }
 
-    /// Gives back what nobody uses, after the operations that may still touch it; says whether there was anything.
+    /// Gives back pooled memory whose uses have finished; says whether there was any.
     fn empty_pool(&self, state: &mut State, space: Space) -> bool {
-        for point in state.last.clone().into_iter().flatten() {
-            // An operation that failed has finished too.
-            if self.backend.synchronize(point.stream, point.number).is_ok() {
-                state.host_learns(&point, HostWaitHow::Synchronize);
+        self.reclaim(state);
+        let mut freed = false;
+        for block in state.pool.take_all(space) {
+            if self.finished(state, &block.uses) {
+                // SAFETY: nobody owns pooled memory, and every use of it has finished.
+                unsafe { self.backend.free(space, block.address, block.bytes) };
+                freed = true;
+            } else {
+                state.pool.put(space, block.owner, (block.address, block.uses), block.bytes);
             }
         }
-        for left in std::mem::take(&mut state.pool.pending) {
-            state.pool_host(left.block, left.address, left.bytes);
-        }
-        let blocks = state.pool.take_all(space);
-        for &(address, bytes) in &blocks {
-            // SAFETY: nobody owns pooled memory, and everything that was submitted has finished.
-            unsafe { self.backend.free(space, address, bytes) };
-        }
-        !blocks.is_empty()
+        freed
+    }
+
+    /// Nobody has a handle of a stream any more.
+    pub(crate) fn put_down(&self, stream: StreamIndex) {
+        let mut state = self.state();
+        state.idle.push(stream);
+        self.backend.put_down(stream);
     }
 }
 
 impl State {
+    /// A stream without handles that has done all it was given. One that failed is of no use to anybody.
+    fn take_idle(&mut self, backend: &dyn Backend) -> Option<StreamIndex> {
+        let Self { idle, last, .. } = self;
+        let state = |stream: StreamIndex| {
+            last[stream.0].as_ref().map_or(Ok(true), |point| backend.finished(stream, point.number))
+        };
+        idle.retain(|&stream| state(stream).is_ok());
+        let at = idle.iter().position(|&stream| state(stream) == Ok(true))?;
+        Some(idle.remove(at))
+    }
+
     pub(crate) fn host_learns(&mut self, point: &Point, how: HostWaitHow) {
         self.order.host_learns(point);
         if let Some(journal) = &mut self.journal {
@@ -324,29 +391,32 @@ impl State {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let mut state = std::mem::replace(
-            &mut *held(&self.state),
-            State {
-                order: Order::default(),
-                journal: None,
-                pool: Pool::default(),
-                last: Vec::new(),
-                waits: 0,
-                left_out: None,
-            },
-        );
-        for point in state.last.iter().flatten() {
-            // An operation that failed has finished too.
-            let _ = self.backend.synchronize(point.stream, point.number);
+        let state = std::mem::take(&mut *held(&self.state));
+        let backend = Arc::clone(&self.backend);
+        if backend.inside_operation() {
+            // An operation owned the last handle: it must not wait for itself.
+            let left = thread::Builder::new().spawn(move || wind_up(backend.as_ref(), state));
+            // Without a thread the memory is kept to the end of the process.
+            drop(left);
+        } else {
+            wind_up(backend.as_ref(), state);
         }
-        for left in std::mem::take(&mut state.pool.pending) {
-            state.pool.put(Space::Host, StreamIndex(0), (left.address, Uses::default()), left.bytes);
-        }
-        for space in [Space::Device, Space::Host] {
-            for (address, bytes) in state.pool.take_all(space) {
-                // SAFETY: nobody owns pooled memory, and everything that was submitted has finished.
-                unsafe { self.backend.free(space, address, bytes) };
-            }
+    }
+}
+
+/// Waits for everything and gives all memory back.
+fn wind_up(backend: &dyn Backend, mut state: State) {
+    for point in state.last.iter().flatten() {
+        // An operation that failed has finished too.
+        let _ = backend.synchronize(point.stream, point.number);
+    }
+    for left in std::mem::take(&mut state.pool.pending) {
+        state.pool.put(Space::Host, StreamIndex(0), (left.address, Uses::default()), left.bytes);
+    }
+    for space in [Space::Device, Space::Host] {
+        for block in state.pool.take_all(space) {
+            // SAFETY: nobody owns pooled memory, and everything that was submitted has finished.
+            unsafe { backend.free(space, block.address, block.bytes) };
         }
     }
 }

@@ -39,6 +39,13 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
+    /// No thread could be started for a stream.
+    NoThread {
+        /// What the system said.
+        reason: String,
+    },
+    /// An operation waited for its own device.
+    InsideOperation,
     /// The back end cannot do this.
     Unsupported {
         /// What.
@@ -61,6 +68,12 @@ impl fmt::Display for Error {
             }
             Self::OtherDevice => formatter.write_str(
                 "a buffer or stream of another device: all parts of an operation must be of one device",
+            ),
+            Self::NoThread { reason } => {
+                write!(formatter, "no thread for a stream: {reason}: use fewer streams at a time")
+            }
+            Self::InsideOperation => formatter.write_str(
+                "an operation cannot wait for its own device, since it could wait for itself: wait outside of it",
             ),
             Self::NoDevice { reason } => write!(formatter, "no CUDA device can be used: {reason}"),
             Self::Unsupported { what } => write!(formatter, "this back end cannot {what}"),

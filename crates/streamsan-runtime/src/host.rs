@@ -1,6 +1,6 @@
 //! Page-locked host memory: the host's side of a copy.
 
-use crate::backend::{Space, StreamIndex};
+use crate::backend::Space;
 use crate::buffer::{Memory, bytes_of};
 use crate::device::Device;
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub struct HostWrite<'a, T>(&'a mut [T]);
 impl<T: Pod> HostBuffer<T> {
     pub(crate) fn new(device: Device, length: usize, place: &Location<'_>) -> Result<Self, Error> {
         let bytes = bytes_of::<T>(length, "page-locked host memory")?;
-        let memory = Memory::new(device, Space::Host, StreamIndex(0), bytes, place)?;
+        let memory = Memory::new(device, Space::Host, None, bytes, place)?;
         Ok(Self { memory, length, element: PhantomData })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::backend::{Address, Space, StreamIndex};
 use crate::order::Point;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use streamsan_trace::{
     Access, AccessMode, AccessRange, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, Frame,
@@ -24,6 +24,8 @@ pub(crate) struct Journal {
     trace: Trace,
     /// The event that stands for each point.
     events: BTreeMap<(StreamIndex, u64), EventId>,
+    /// Streams that were told of; the same stream may be given out again under another name.
+    streams: BTreeSet<StreamIndex>,
     /// Blocks that were handed out.
     blocks: u32,
 }
@@ -34,7 +36,7 @@ impl Journal {
         trace.header.capture = CaptureKind::Sim;
         trace.header.devices = 1;
         trace.header.closed = true;
-        Self { trace, events: BTreeMap::new(), blocks: 0 }
+        Self { trace, events: BTreeMap::new(), streams: BTreeSet::new(), blocks: 0 }
     }
 
     pub(crate) fn trace(&self) -> Trace {
@@ -61,12 +63,19 @@ impl Journal {
     }
 
     pub(crate) fn stream(&mut self, stream: StreamIndex, name: &str, place: &Location<'_>) {
-        let site = self.site(place);
+        let (site, first) = (self.site(place), self.streams.insert(stream));
         let stream = stream_id(stream);
-        let device = DeviceId(0);
-        let kind =
-            EventKind::StreamCreate { stream, device, blocking: false, legacy_default: false, priority: 0 };
-        self.push(site, kind);
+        if first {
+            let device = DeviceId(0);
+            let kind = EventKind::StreamCreate {
+                stream,
+                device,
+                blocking: false,
+                legacy_default: false,
+                priority: 0,
+            };
+            self.push(site, kind);
+        }
         let name = self.trace.tables.intern_string(name);
         self.push(site, EventKind::Name { subject: Subject::Stream(stream), name, by_user: true });
     }

@@ -174,13 +174,20 @@ impl<'a> Operation<'a> {
     /// Submits the operation. It waits for whatever it has to come after and runs later, in stream order; if it
     /// panics, its stream does nothing any more and says so when it is synchronized.
     ///
-    /// `work` must not own a buffer, stream or device, nor synchronize: it would wait for itself.
+    /// `work` may own and submit what it likes, and drop it. It must not wait for this device: that is
+    /// [`Error::InsideOperation`].
     ///
     /// # Errors
     ///
     /// If a buffer is of another device, or the back end runs no functions of the host.
     #[track_caller]
     pub fn run(self, work: impl FnOnce(&Running) + Send + 'static) -> Result<(), Error> {
+        // Before the lock is taken: what `work` owns takes it when it is dropped.
+        if !self.stream.device().shared.backend.runs_functions() {
+            return Err(Error::Unsupported {
+                what: "run a function of the host as an operation: launch kernels instead",
+            });
+        }
         let running = Running { operation: self.id };
         let (index, label) = (self.stream.index(), self.label);
         self.submit(Location::caller(), move |backend| {
@@ -189,7 +196,8 @@ impl<'a> Operation<'a> {
     }
 
     /// Launches kernels: `work` is called at once, after the waits were enqueued, and enqueues what it likes in the
-    /// stream it is given. It must not call this device: its lock is held, so that nothing comes in between.
+    /// stream it is given, with the device's context as the thread's. It must not call this device, nor drop what
+    /// belongs to it: the device's lock is held, so that nothing comes in between.
     ///
     /// # Errors
     ///
@@ -204,11 +212,15 @@ impl<'a> Operation<'a> {
         work: impl FnOnce(&Launch) -> Result<(), E>,
     ) -> Result<Result<(), E>, Error> {
         let (index, operation) = (self.stream.index(), self.id);
-        let mut outcome = Ok(Ok(()));
+        let (mut outcome, mut work) = (Ok(Ok(())), Some(work));
         let submitted = self.submit(Location::caller(), |backend| {
             let stream = backend.raw_stream(index)?;
             // What was enqueued before a panic is in the stream all the same, and uses the buffers.
-            outcome = catch_unwind(AssertUnwindSafe(|| work(&Launch { operation, stream })));
+            backend.within(&mut || {
+                if let Some(work) = work.take() {
+                    outcome = catch_unwind(AssertUnwindSafe(|| work(&Launch { operation, stream })));
+                }
+            })?;
             backend.mark(index)
         });
         match outcome {

@@ -18,6 +18,15 @@ pub(crate) struct Pending {
     pub(crate) uses: Uses,
 }
 
+/// Memory that nobody owns.
+#[derive(Debug)]
+pub(crate) struct Free {
+    pub(crate) owner: StreamIndex,
+    pub(crate) address: Address,
+    pub(crate) bytes: usize,
+    pub(crate) uses: Uses,
+}
+
 /// Free memory by space, owner stream and size.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
@@ -41,14 +50,14 @@ impl Pool {
         self.free.entry((space, owner, bytes)).or_default().push((address, uses));
     }
 
-    pub(crate) fn take_all(&mut self, space: Space) -> Vec<(Address, usize)> {
+    pub(crate) fn take_all(&mut self, space: Space) -> Vec<Free> {
         let (wanted, rest) = std::mem::take(&mut self.free).into_iter().partition(|(key, _)| key.0 == space);
         self.free = rest;
         let blocks: BTreeMap<(Space, StreamIndex, usize), Vec<(Address, Uses)>> = wanted;
         blocks
             .into_iter()
-            .flat_map(|((_, _, bytes), addresses)| {
-                addresses.into_iter().map(move |(address, _)| (address, bytes))
+            .flat_map(|((_, owner, bytes), free)| {
+                free.into_iter().map(move |(address, uses)| Free { owner, address, bytes, uses })
             })
             .collect()
     }

@@ -17,9 +17,21 @@ use streamsan_trace::{AccessMode, OpKind};
 /// with the buffers that are used.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    device: Device,
-    index: StreamIndex,
+    lease: Arc<Lease>,
     name: Arc<str>,
+}
+
+/// The right to submit to a stream. Without one the stream is idle and is given to somebody else.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) device: Device,
+    pub(crate) index: StreamIndex,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.device.shared.put_down(self.index);
+    }
 }
 
 /// A point in a stream: everything submitted to it before.
@@ -30,8 +42,12 @@ pub struct Event {
 }
 
 impl Stream {
-    pub(crate) fn new(device: Device, index: StreamIndex, name: &str) -> Self {
-        Self { device, index, name: name.into() }
+    pub(crate) fn new(lease: Arc<Lease>, name: &str) -> Self {
+        Self { lease, name: name.into() }
+    }
+
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
     }
 
     /// Its name.
@@ -41,11 +57,11 @@ impl Stream {
 
     /// Its device.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.lease.device
     }
 
     pub(crate) fn index(&self) -> StreamIndex {
-        self.index
+        self.lease.index
     }
 
     /// Starts an operation: name the buffers it touches, then run it.
@@ -93,7 +109,7 @@ impl Stream {
         (label, kind): (&str, OpKind),
         place: &Location<'_>,
     ) -> Result<(), Error> {
-        let shared = &self.device.shared;
+        let shared = &self.lease.device.shared;
         for memory in [from, to] {
             if !Arc::ptr_eq(&memory.device.shared, shared) {
                 return Err(Error::OtherDevice);
@@ -102,12 +118,12 @@ impl Stream {
         let mut state = shared.state();
         let (mut read, mut written) = (held(&from.uses), held(&to.uses));
         let before = read.before_read().chain(written.before_write()).cloned().collect();
-        shared.stream_waits(&mut state, self.index, before, place)?;
+        shared.stream_waits(&mut state, self.lease.index, before, place)?;
         // SAFETY: both blocks live until every use has passed (`Memory::drop`), they are different blocks since one
         // is borrowed uniquely, and whoever touches them waits for this copy.
-        let number = unsafe { shared.backend.copy(self.index, from.address, to.address, to.bytes) }?;
+        let number = unsafe { shared.backend.copy(self.lease.index, from.address, to.address, to.bytes) }?;
         let touches = [from.touch(AccessMode::Read), to.touch(AccessMode::Write)];
-        let point = state.submitted(self.index, number, label, kind, &touches, place);
+        let point = state.submitted(self.lease.index, number, label, kind, &touches, place);
         read.read_by(point.clone());
         written.written_by(point);
         Ok(())
@@ -120,8 +136,8 @@ impl Stream {
     /// If the back end cannot record it.
     #[track_caller]
     pub fn record(&self) -> Result<Event, Error> {
-        let point = self.device.shared.record(self.index, Location::caller())?;
-        Ok(Event { device: self.device.clone(), point })
+        let point = self.lease.device.shared.record(self.lease.index, Location::caller())?;
+        Ok(Event { device: self.device().clone(), point })
     }
 
     /// Makes everything submitted from now on wait for a point of another stream.
@@ -131,12 +147,12 @@ impl Stream {
     /// If the event is of another device, or the wait cannot be enqueued.
     #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<(), Error> {
-        let shared = &self.device.shared;
+        let shared = &self.lease.device.shared;
         if !Arc::ptr_eq(&event.device.shared, shared) {
             return Err(Error::OtherDevice);
         }
         let mut state = shared.state();
-        shared.stream_waits(&mut state, self.index, vec![event.point.clone()], Location::caller())
+        shared.stream_waits(&mut state, self.lease.index, vec![event.point.clone()], Location::caller())
     }
 
     /// Blocks the host until everything submitted so far has finished.

@@ -19,6 +19,12 @@ def before_work(device: int) -> None:
 
     Nothing waits here: copies that no wait orders before this work are left for later.
     """
+    native: Any = torch._C
+    before_work_of(native._cuda_getCurrentRawStream(device), device)
+
+
+def before_work_of(stream: int, device: int) -> None:
+    """Likewise for work of a stream, which is named by its handle."""
     global _before
     if _before is None:
         # The device library is preloaded, so its names are the process's.
@@ -26,5 +32,4 @@ def before_work(device: int) -> None:
         function.argtypes = (ctypes.c_uint64, ctypes.c_uint32)
         function.restype = ctypes.c_int
         _before = function
-    native: Any = torch._C
-    _before(native._cuda_getCurrentRawStream(device), device)
+    _before(stream, device)

@@ -11,7 +11,8 @@ use super::{End, child};
 use crate::environment as variables;
 use crate::fault::Fault;
 use crate::output::say;
-use observed::{Difference, Observed, differences};
+use observed::Difference;
+pub(super) use observed::{Observed, Subject, differences};
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::io::{Read, Write};
@@ -30,8 +31,8 @@ const OUTPUT: usize = 16 << 20;
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn new() -> Result<Self, Fault> {
-        let path = std::env::temp_dir().join(format!("streamsan-one-stream-{}", std::process::id()));
+    pub(super) fn new(purpose: &str) -> Result<Self, Fault> {
+        let path = std::env::temp_dir().join(format!("streamsan-{purpose}-{}", std::process::id()));
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
@@ -39,7 +40,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }

@@ -1,5 +1,6 @@
 //! After the program: read the trace, check, say what was found, choose the status.
 
+use super::confirm::Suspect;
 use super::traces::Traces;
 use super::{End, nothing};
 use crate::ExitStatus;
@@ -24,6 +25,7 @@ pub(super) fn with_check(
     color: ColorChoice,
     mut wanted: Wanted,
     reports: &[(PathBuf, Format)],
+    suspects: &mut Vec<Suspect>,
 ) -> i32 {
     let check = |path: &Path| wanted.judge(path).map_err(|fault| fault.to_string());
     let mut judged = recorded(traces, end, check);
@@ -44,6 +46,10 @@ pub(super) fn with_check(
             "it may have failed because of streamsan, which does not model {call} yet; what it did until then was checked"
         ));
     }
+    suspects.extend(judged.iter().flat_map(|one| Suspect::all(&one.report.findings, one.log.tables())));
+    // The ranks of a job find the same.
+    suspects.sort();
+    suspects.dedup();
     let operations: u64 = judged.iter().map(|one| one.report.coverage.operations).sum();
     let errors = judged
         .iter()

@@ -32,16 +32,20 @@ impl Context {
             no_device(sys::cuDeviceGet(&raw mut device, ordinal))?;
             no_device(sys::cuDevicePrimaryCtxRetain(&raw mut handle, device))?;
         }
-        let context = Self { device, handle };
-        // The caller can load its kernels at once.
-        context.enter()?;
-        Ok(context)
+        Ok(Self { device, handle })
     }
 
-    /// Makes the context the calling thread's.
-    pub(super) fn enter(&self) -> Result<(), Error> {
+    /// Makes the context the calling thread's until the answer is dropped.
+    pub(super) fn enter(&self) -> Result<Entered, Error> {
+        let mut before = std::ptr::null_mut();
+        // SAFETY: a place for the handle.
+        check(unsafe { sys::cuCtxGetCurrent(&raw mut before) }, "-", "asking for the context")?;
+        if before == self.handle {
+            return Ok(Entered { before: None });
+        }
         // SAFETY: the context is retained.
-        check(unsafe { sys::cuCtxSetCurrent(self.handle) }, "-", "entering the context")
+        check(unsafe { sys::cuCtxSetCurrent(self.handle) }, "-", "entering the context")?;
+        Ok(Entered { before: Some(before) })
     }
 
     /// Bytes of the device, or 0 for host memory, whose limit is not known.
@@ -52,6 +56,20 @@ impl Context {
             let _ = unsafe { sys::cuDeviceTotalMem_v2(&raw mut total, self.device) };
         }
         total
+    }
+}
+
+/// A context is the calling thread's; the one before comes back at the end.
+pub(super) struct Entered {
+    before: Option<sys::CUcontext>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // SAFETY: null, or the context that the caller had, which outlives the call that we are in.
+            let _ = unsafe { sys::cuCtxSetCurrent(before) };
+        }
     }
 }
 

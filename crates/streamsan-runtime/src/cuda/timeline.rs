@@ -13,9 +13,21 @@ pub(super) struct Timeline {
     pub(super) name: String,
     stream: sys::CUstream,
     last: u64,
-    /// Numbers and the events recorded behind them, rising; those before the first have passed.
-    pending: VecDeque<(u64, sys::CUevent)>,
+    /// Numbers and the events recorded behind them, rising; those before the first have passed. No event: it could
+    /// not be recorded, but what has the number is in the stream all the same.
+    pending: VecDeque<(u64, Option<sys::CUevent>)>,
     free: Vec<sys::CUevent>,
+}
+
+/// How to wait for a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It has passed.
+    Passed,
+    /// An event behind it, or behind a later number.
+    Event(sys::CUevent),
+    /// There is none: the whole stream.
+    Stream,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -34,55 +46,83 @@ impl Timeline {
         self.stream
     }
 
-    /// A number that stands for everything enqueued so far.
-    pub(super) fn mark(&mut self) -> Result<u64, Error> {
+    /// A number that stands for everything enqueued so far. It does not fail: whoever has enqueued something can
+    /// always wait for it.
+    pub(super) fn mark(&mut self) -> u64 {
         if self.pending.len() >= MANY {
             self.reclaim();
         }
-        let event = match self.free.pop() {
-            Some(event) => event,
-            None => new_event(&self.name)?,
-        };
-        // SAFETY: both handles are ours and alive.
-        check(unsafe { sys::cuEventRecord(event, self.stream) }, &self.name, "event record")?;
         self.last += 1;
+        let event = self.record();
         self.pending.push_back((self.last, event));
-        Ok(self.last)
+        self.last
+    }
+
+    fn record(&mut self) -> Option<sys::CUevent> {
+        let event = self.free.pop().or_else(|| new_event(&self.name).ok())?;
+        // SAFETY: both handles are ours and alive.
+        let recorded = unsafe { sys::cuEventRecord(event, self.stream) } == sys::CUresult::CUDA_SUCCESS;
+        if !recorded {
+            self.free.push(event);
+        }
+        recorded.then_some(event)
     }
 
     /// Events that have passed go back to the pool.
     fn reclaim(&mut self) {
-        while let Some(&(_, event)) = self.pending.front() {
+        while let Some((at, event)) = self.first_event(0) {
             // SAFETY: the event is ours and alive.
             if unsafe { sys::cuEventQuery(event) } != sys::CUresult::CUDA_SUCCESS {
                 return;
             }
-            self.pending.pop_front();
+            self.pending.drain(..=at);
             self.free.push(event);
         }
     }
 
-    /// The event behind a number; `None` if it has passed.
-    pub(super) fn event_of(&self, number: u64) -> Option<sys::CUevent> {
-        let first = self.pending.partition_point(|&(known, _)| known < number);
-        let &(known, event) = self.pending.get(first)?;
-        (known == number).then_some(event)
+    /// The first event at or behind a place in the list.
+    fn first_event(&self, from: usize) -> Option<(usize, sys::CUevent)> {
+        self.pending.iter().enumerate().skip(from).find_map(|(at, &(_, event))| Some((at, event?)))
+    }
+
+    /// How to wait for a number.
+    pub(super) fn place_of(&self, number: u64) -> Place {
+        let at = self.pending.partition_point(|&(known, _)| known < number);
+        match self.pending.get(at) {
+            Some(&(known, _)) if known == number => {
+                self.first_event(at).map_or(Place::Stream, |(_, event)| Place::Event(event))
+            }
+            _ => Place::Passed,
+        }
     }
 
     pub(super) fn finished(&mut self, number: u64) -> Result<bool, Error> {
-        let Some(event) = self.event_of(number) else { return Ok(true) };
-        // SAFETY: the event is ours and alive.
-        match unsafe { sys::cuEventQuery(event) } {
+        // SAFETY: the handles are ours and alive.
+        let code = unsafe {
+            match self.place_of(number) {
+                Place::Passed => return Ok(true),
+                Place::Event(event) => sys::cuEventQuery(event),
+                Place::Stream => sys::cuStreamQuery(self.stream),
+            }
+        };
+        match code {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            code => check(code, &self.name, "event query").map(|()| true),
+            code => check(code, &self.name, "query").map(|()| true),
         }
+    }
+
+    /// Blocks the host until all of the stream has passed.
+    pub(super) fn synchronize(&self) -> Result<(), Error> {
+        // SAFETY: the stream is ours and alive.
+        check(unsafe { sys::cuStreamSynchronize(self.stream) }, &self.name, "wait of the host")
     }
 
     /// Gives the handles back. The caller has synchronized.
     pub(super) fn close(self) {
         // SAFETY: ours, each destroyed once.
         unsafe {
-            for event in self.free.into_iter().chain(self.pending.into_iter().map(|(_, event)| event)) {
+            for event in self.free.into_iter().chain(self.pending.into_iter().filter_map(|(_, event)| event))
+            {
                 let _ = sys::cuEventDestroy_v2(event);
             }
             let _ = sys::cuStreamDestroy_v2(self.stream);

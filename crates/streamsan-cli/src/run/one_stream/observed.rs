@@ -14,7 +14,7 @@ pub(in crate::run) struct Observed {
 
 /// What of a run differs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
+pub(in crate::run) enum Subject {
     Status,
     /// A line of the output, from 1.
     Line(usize),
@@ -23,8 +23,8 @@ pub(super) enum Subject {
 
 /// A difference between two runs.
 #[derive(Debug)]
-pub(super) struct Difference {
-    pub(super) what: Subject,
+pub(in crate::run) struct Difference {
+    pub(in crate::run) what: Subject,
     place: String,
     first: String,
     second: String,
@@ -38,7 +38,7 @@ impl Observed {
 }
 
 /// How two runs differ.
-pub(super) fn differences(first: &Observed, second: &Observed) -> Vec<Difference> {
+pub(in crate::run) fn differences(first: &Observed, second: &Observed) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut add = |what, place: &str, first: String, second: String| {
         found.push(Difference { what, place: place.to_owned(), first, second });
@@ -82,24 +82,29 @@ fn quoted(line: &str) -> String {
     format!("\"{start}{more}\"")
 }
 
-impl fmt::Display for Difference {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Difference {
+    /// Both, with a name for the second run.
+    pub(in crate::run) fn told(&self, second: &str) -> String {
+        format!("{}: {}; {second}: {}", self.subject(), self.first, self.second)
+    }
+
+    fn subject(&self) -> String {
         match &self.what {
-            Subject::Status => write!(formatter, "exit status")?,
-            Subject::Line(line) => write!(formatter, "output, line {line}")?,
+            Subject::Status => "exit status".to_owned(),
+            Subject::Line(line) => format!("output, line {line}"),
             Subject::Value((rank, name, count)) => {
                 let name: String = name.chars().filter(|character| !character.is_control()).collect();
-                write!(formatter, "`{name}`")?;
-                if *count > 0 {
-                    write!(formatter, ", number {}", count + 1)?;
-                }
-                if !rank.is_empty() {
-                    write!(formatter, ", rank {rank}")?;
-                }
-                write!(formatter, " ({})", self.place)?;
+                let turn = if *count > 0 { format!(", number {}", count + 1) } else { String::new() };
+                let rank = if rank.is_empty() { String::new() } else { format!(", rank {rank}") };
+                format!("`{name}`{turn}{rank} ({})", self.place)
             }
         }
-        write!(formatter, ": {}; on one stream: {}", self.first, self.second)
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.told("on one stream"))
     }
 }
 
