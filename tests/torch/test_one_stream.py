@@ -202,9 +202,10 @@ def test_the_commands_of_the_page(tmp_path):
         status = {"log": 0, "check": 1, "run": 66}[words[1]]
         said[command] = run(*words[1:], folder=tmp_path, status=status)
     assert (tmp_path / "report.html").is_file() and (tmp_path / "run.perfetto.json").is_file()
-    log, one_stream = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
-    for line in one_stream.splitlines():
-        assert line in said["streamsan run --one-stream train.py"].stderr
+    log, one_stream, confirmed = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    for option, shown in (("--one-stream", one_stream), ("--confirm", confirmed)):
+        for line in shown.splitlines():
+            assert line in said[f"streamsan run {option} train.py"].stderr
 
     def shape(text):
         """Without what differs from machine to machine."""
