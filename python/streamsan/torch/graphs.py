@@ -19,7 +19,7 @@ from typing import Any, Final
 import torch
 
 from streamsan import _core
-from streamsan.torch import generators, readback, results
+from streamsan.torch import generators, op_tables, readback, results
 from streamsan.torch.aliases import alias, is_dense, room_for
 from streamsan.torch.plans import Operator
 
@@ -86,11 +86,24 @@ def is_captured(device: int) -> bool:
 
 
 def keep(
-    operator: Operator, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], device: int
+    operator: Operator,
+    run: Callable[..., Any],
+    infer: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    device: int,
 ) -> Any:
     """Makes the operator's results without computing them, and keeps it for launches.
 
     It is the next operator that the thread records.
+
+    Args:
+        operator: the operator.
+        run: computes it on host tensors.
+        infer: computes it on tensors without data, if it can.
+        args: its arguments.
+        kwargs: its keyword arguments.
+        device: where it runs.
     """
     if operator.may_wait and readback.waits(operator.name, args, kwargs):
         # Raises torch's own error, and makes the capture invalid.
@@ -105,13 +118,13 @@ def keep(
 
     if given:
         made = [results.fresh(out, _META) for out in given]
-        _infer(operator, run, args, {**kwargs, **dict(zip(operator.out_names, made, strict=True))})
+        _infer(operator, run, infer, args, {**kwargs, **dict(zip(operator.out_names, made, strict=True))})
         for real, shaped in results.pairs(given, made):
             if real.shape != shaped.shape:
                 real.resize_(shaped.shape)
         out = results.given_outs(operator, given)
     else:
-        inferred = _infer(operator, run, args, kwargs)
+        inferred = _infer(operator, run, infer, args, kwargs)
         out = results.to_device(operator, inferred, args, kwargs, device, make)
     kept_kwargs = {name: _keep(value) for name, value in kwargs.items() if name not in operator.out_names}
     kept_kwargs.pop("pin_memory", None)
@@ -130,15 +143,21 @@ def keep(
     return out
 
 
-def _infer(operator: Operator, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _infer(
+    operator: Operator,
+    run: Callable[..., Any],
+    infer: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
     """Returns the operator's results as tensors of which only shape, strides and type count."""
-    if not operator.host_results:
+    if not operator.host_results and operator.name not in op_tables.HOST_SHAPES:
         try:
-            return _run_with(run, args, kwargs, _to_meta)
+            return _run_with(infer, args, kwargs, _to_meta)
         except (NotImplementedError, RuntimeError, TypeError, ValueError, AssertionError):
             # It has no rule for the shape, or it fails: then it fails once more.
             pass
-    return _run_with(run, args, kwargs, _to_copy)
+    return _run_with(run, args, kwargs, _to_blank)
 
 
 def _run_with(
@@ -159,12 +178,14 @@ def _to_meta(value: Any) -> Any:
     return _convert(value, _to_meta, _META)
 
 
-def _to_copy(value: Any) -> Any:
+def _to_blank(value: Any) -> Any:
+    """Returns a host tensor of values that most operators take: those of the device are not known yet."""
     if isinstance(value, _Tensor):
-        if value.is_cuda:
-            return alias(value).clone()
-        return value.to(_HOST) if value.is_meta else value
-    return _convert(value, _to_copy, _HOST)
+        if not (value.is_cuda or value.is_meta):
+            return value
+        blank = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+        return blank.fill_(1 if value.is_floating_point() or value.is_complex() else 0)
+    return _convert(value, _to_blank, _HOST)
 
 
 def _keep(value: Any) -> Any:
@@ -186,14 +207,18 @@ def _convert(value: Any, convert: Callable[[Any], Any], device: torch.device) ->
 def _compute(number: int) -> None:
     """Called for each node of a launch."""
     native: Any = torch._C
-    # Neither the thread's modes nor its settings have a part in it.
-    with (
-        torch.inference_mode(False),
-        native._DisableAutocast(),
-        native._AutoDispatchBelowAutograd(),
-        native._DisableTorchDispatch(),
-    ):
-        _kept[number].compute()
+    kept = _kept[number]
+    try:
+        # Neither the thread's modes nor its settings have a part in it.
+        with (
+            torch.inference_mode(False),
+            native._DisableAutocast(),
+            native._AutoDispatchBelowAutograd(),
+            native._DisableTorchDispatch(),
+        ):
+            kept.compute()
+    except Exception as error:
+        raise RuntimeError(f"{kept.operator.name} failed in the launch of a graph: {error}") from error
 
 
 def _forget(number: int) -> None:

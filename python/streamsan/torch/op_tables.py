@@ -104,3 +104,16 @@ STATISTICS: Final = {
 
 # Results that lie in host memory although arguments lie on a device.
 HOST_RESULTS: Final = {"_pack_padded_sequence": frozenset({1})}
+
+# Operators whose kernels on the host give some results another shape than torch's rules for shapes say.
+HOST_SHAPES: Final = frozenset(
+    {
+        "_batch_norm_no_update",
+        "_embedding_bag",
+        "_embedding_bag_forward_only",
+        "_native_batch_norm_legit",
+        "_native_batch_norm_legit_no_training",
+        "cudnn_batch_norm",
+        "native_batch_norm",
+    }
+)

@@ -32,7 +32,7 @@ def compute(
         late_copies.before_work(device)
     run: Callable[..., Any] = _OWN.get(operator.name) or functools.partial(_run, func)
     if _core.is_capturing() and graphs.is_captured(device):
-        return graphs.keep(operator, run, args, kwargs, device)
+        return graphs.keep(operator, run, _OWN.get(operator.name, func), args, kwargs, device)
     host_args = [_to_host(value) for value in args]
     host_kwargs = {name: _to_host(value) for name, value in kwargs.items()} if kwargs else kwargs
     if host_kwargs:
