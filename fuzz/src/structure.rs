@@ -294,6 +294,7 @@ fn kind(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<EventKind> {
                 GapReason::Undecided,
                 GapReason::Escaped,
                 GapReason::UnseenGraph,
+                GapReason::Forgotten,
             ])?,
             detail: StringId(below(bytes, strings)?),
         },

@@ -5,6 +5,8 @@
 //! - `engine_speed memory STREAMS OPERATIONS`: checks a log that is made while it is read; prints the seconds and
 //!   the peak of resident memory in KiB.
 //! - `engine_speed file PATH ROUNDS`: the same for a recorded trace, whatever it finds; first how many operations it has.
+//! - `engine_speed live PATH`: follows a recorded trace as `run --live` does; prints operations and own memory in KiB at
+//!   150,000 operations and then at each tenth.
 //! - `engine_speed events STREAMS OPERATIONS`: prints the events, one a line, for other engines.
 
 #[path = "../benches/generated/mod.rs"]
@@ -32,15 +34,38 @@ fn measured(log: &dyn Log) -> (Report, f64) {
 /// Seconds of one check, which must find nothing.
 fn timed(log: &dyn Log, operations: u64) -> f64 {
     let (report, seconds) = measured(log);
+    assert!(report.gaps.is_empty(), "everything is seen, but: {:?}", report.gaps);
     assert!(report.findings.is_empty(), "everything is ordered, but: {:?}", report.findings);
     assert!(report.coverage.operations >= operations);
     seconds
 }
 
 fn peak_memory() -> String {
+    memory("VmHWM:")
+}
+
+fn memory(field: &str) -> String {
     let status = std::fs::read_to_string("/proc/self/status").expect("this needs Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it is there");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("it is there");
     line.trim().trim_end_matches(" kB").to_owned()
+}
+
+/// Checks a trace while it is read, and says what is kept.
+fn live(path: &std::path::Path) {
+    let mut follower = streamsan_trace::file::Follower::open(path).expect("a trace");
+    let mut check = streamsan_check::LiveCheck::new(Config::default());
+    let (mut operations, mut next) = (0_u64, 150_000);
+    let mut each = |tables: &streamsan_trace::Tables, event: &streamsan_trace::Event, accesses: &[Access]| {
+        check.event(event, accesses, tables);
+        operations += u64::from(matches!(event.kind, EventKind::Op { .. }));
+        if operations >= next {
+            println!("{operations} {}", memory("RssAnon:"));
+            next += 100_000;
+        }
+    };
+    follower.advance(&mut each).expect("a trace that can be read");
+    follower.finish(&mut each).expect("a trace that can be read");
+    println!("{operations} {}", memory("RssAnon:"));
 }
 
 /// One event a line, as CSAN's event handler takes them: kernels with pointers read and written, and so on.
@@ -94,6 +119,9 @@ fn main() {
         }
         return;
     }
+    if arguments.first().is_some_and(|command| command == "live") {
+        return live(arguments.get(1).map_or("", String::as_str).as_ref());
+    }
     let (streams, operations) = (number(1) as usize, number(2));
     let log = Generated::new(streams, operations, 1);
     match arguments[0].as_str() {
@@ -105,6 +133,6 @@ fn main() {
         }
         "memory" => println!("{} {}", timed(&log, operations), peak_memory()),
         "events" => print_events(&log).expect("the reader takes all lines"),
-        other => panic!("`{other}` is no command: speed, memory, file or events"),
+        other => panic!("`{other}` is no command: speed, memory, file, live or events"),
     }
 }

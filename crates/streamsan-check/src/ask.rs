@@ -6,6 +6,7 @@ use crate::engine::{Engine, Sink};
 use crate::finding::Actor;
 use crate::group::Grouper;
 use crate::hazard::{Hazard, Origin, order_rule};
+use crate::overlap::{Effort, Shapes};
 use crate::rules::Rule;
 use crate::shadow::{Extent, Touch};
 use crate::{Finding, LiveCheck};
@@ -41,7 +42,7 @@ impl Recorded {
     /// Takes the next event of the log.
     pub(crate) fn event(&mut self, event: &Event) {
         match event.kind {
-            EventKind::RecordStream { block, stream } => {
+            EventKind::RecordStream { block, stream } if block != BlockId(0) => {
                 let streams = self.streams.entry(block).or_default();
                 if !streams.contains(&stream) {
                     streams.push(stream);
@@ -148,7 +149,9 @@ impl Engine {
         };
         let mut seen = BTreeSet::new();
         let mut hazards = Vec::new();
-        self.shadow.examine(slot, memory, &touch, tables, ordered, |conflict| {
+        // Its own effort: who asks changes nothing of what is found later.
+        let shapes = Shapes { tables, effort: &Effort::default() };
+        self.shadow.examine(slot, memory, &touch, shapes, ordered, |conflict| {
             let earlier = conflict.earlier;
             if !conflict.decided {
                 return;

@@ -229,6 +229,19 @@ impl Blocks {
         })
     }
 
+    /// What blocks keep of the order.
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
+        self.table.iter().flat_map(|block| block.handed_out.iter().chain(&block.guards))
+    }
+
+    /// Everything of the past is ordered before whatever comes: nothing of it needs to be kept.
+    pub(crate) fn forget_snapshots(&mut self) {
+        for block in &mut self.table {
+            block.handed_out = None;
+            block.guards.clear();
+        }
+    }
+
     /// A freed block is kept until it is released or swept; says whether it is time to [sweep](Self::sweep).
     pub(crate) fn keep_freed(&mut self) -> bool {
         self.freed += 1;

@@ -10,8 +10,10 @@
 //! that an earlier clock has left.
 
 mod join;
+mod limit;
 
 use join::raise_all;
+pub(crate) use limit::ClockBytes;
 use std::sync::Arc;
 use streamsan_trace::OpNumber;
 
@@ -49,10 +51,12 @@ impl VectorClock {
     /// The components, to be changed: those of this clock alone, if need be copied into a buffer of the pool.
     fn own(&mut self, pool: &mut ClockPool) -> &mut Vec<u64> {
         if Arc::get_mut(&mut self.components).is_none() {
-            let mut buffer = pool.spare.pop().unwrap_or_default();
+            let mut buffer = pool.spare();
             let components = Arc::make_mut(&mut buffer);
+            let before = components.capacity();
             components.clear();
             components.extend_from_slice(&self.components);
+            pool.note_growth(before, components.capacity());
             self.components = buffer;
         }
         Arc::make_mut(&mut self.components)
@@ -63,21 +67,46 @@ impl VectorClock {
 #[derive(Debug, Default)]
 pub(crate) struct ClockPool {
     spare: Vec<Arc<Vec<u64>>>,
+    /// Bytes of the spare ones.
+    spare_bytes: usize,
+    /// Bytes that were made and may be in use.
+    made: usize,
+    /// From how many on it is to be counted what is in use: 0 before the first time.
+    look_at: usize,
 }
 
 /// More than this are given back to the system.
 const SPARE_CLOCKS: usize = 1024;
+/// And if they take more bytes than this.
+const SPARE_BYTES: usize = 16 << 20;
+
+fn bytes(components: &Vec<u64>) -> usize {
+    components.capacity() * size_of::<u64>()
+}
 
 impl ClockPool {
+    fn spare(&mut self) -> Arc<Vec<u64>> {
+        let Some(buffer) = self.spare.pop() else { return Arc::default() };
+        self.spare_bytes -= bytes(&buffer);
+        buffer
+    }
+
+    fn note_growth(&mut self, before: usize, after: usize) {
+        self.made += after.saturating_sub(before) * size_of::<u64>();
+    }
+
     /// Takes back what a snapshot held, if it held it alone.
     pub(crate) fn take_back(&mut self, snapshot: Snapshot) {
         let mut components = snapshot.others.components;
         // The first test is cheap and most often enough.
-        if Arc::strong_count(&components) == 1
-            && self.spare.len() < SPARE_CLOCKS
-            && Arc::get_mut(&mut components).is_some()
-        {
-            self.spare.push(components);
+        if Arc::strong_count(&components) == 1 && Arc::get_mut(&mut components).is_some() {
+            let bytes = bytes(&components);
+            if self.spare.len() < SPARE_CLOCKS && self.spare_bytes + bytes <= SPARE_BYTES {
+                self.spare_bytes += bytes;
+                self.spare.push(components);
+            } else {
+                self.made = self.made.saturating_sub(bytes);
+            }
         }
     }
 }
@@ -163,7 +192,9 @@ impl Chain {
         let mine = self.now.others.own(pool);
         let length = theirs.len().max(snapshot.chain.index() + 1);
         if mine.len() < length {
+            let before = mine.capacity();
             mine.resize(length, 0);
+            pool.note_growth(before, mine.capacity());
         }
         if !same {
             raise_all(mine, theirs);

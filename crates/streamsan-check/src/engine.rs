@@ -16,6 +16,7 @@ use crate::finding::{Actor, FixAction};
 use crate::hazard::{Hazard, Origin};
 use crate::ignores::IgnoreState;
 use crate::order::{HappensBefore, WaitOutcome};
+use crate::overlap::Effort;
 use crate::report::Coverage;
 use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
@@ -38,7 +39,14 @@ pub(crate) trait Sink {
     fn call(&mut self, event: &Event, call: Call, property: Property, tables: &Tables);
     /// Something that could not be known.
     fn gap(&mut self, reason: GapReason, detail: StringId, number: OpNumber);
+    /// So many pairs of accesses of which it could not be decided whether they share bytes.
+    fn undecided(&mut self, pairs: u64, number: OpNumber);
 }
+
+/// So many waits are always remembered.
+const LAST_WAITS: usize = 1 << 12;
+/// Those of 500 streams that all wait for each other.
+const MOST_LAST_WAITS: usize = 1 << 18;
 
 /// A call that made a stream wait.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +77,8 @@ pub(crate) struct Engine {
     freed_in_use: FreedInUse,
     /// Last wait of one stream for another: (waiter, awaited).
     pub(crate) last_wait: FxHashMap<(StreamId, StreamId), WaitCall>,
+    /// How many of them there may be before those of streams that are gone are looked for.
+    last_wait_limit: usize,
     /// Last wait of a stream for any other, and for which.
     pub(crate) last_wait_of: FxHashMap<StreamId, (WaitCall, StreamId)>,
     /// Threads that have used a stream other than a default stream.
@@ -82,7 +92,9 @@ pub(crate) struct Engine {
     escaped: FxHashMap<BlockId, StringId>,
     coverage: Coverage,
     found: Vec<Hazard>,
-    undecided: bool,
+    effort: Effort,
+    /// Pairs of accesses of which it was not decided whether they share bytes, since the sink was told last.
+    undecided: u64,
 }
 
 impl Engine {
@@ -97,6 +109,7 @@ impl Engine {
             blocks: Blocks::new(),
             freed_in_use: FreedInUse::default(),
             last_wait: FxHashMap::default(),
+            last_wait_limit: LAST_WAITS,
             last_wait_of: FxHashMap::default(),
             used_side_streams: FxHashSet::default(),
             last_side_thread: None,
@@ -105,7 +118,8 @@ impl Engine {
             escaped: FxHashMap::default(),
             coverage: Coverage::default(),
             found: Vec::new(),
-            undecided: false,
+            effort: Effort::default(),
+            undecided: 0,
         }
     }
 
@@ -147,6 +161,9 @@ impl Engine {
                     WaitOutcome::Edge { from, .. } => {
                         self.coverage.waits += 1;
                         self.last_wait.insert((stream, from), call);
+                        if self.last_wait.len() > self.last_wait_limit {
+                            self.tidy_waits();
+                        }
                         self.last_wait_of.insert(stream, (call, from));
                     }
                     WaitOutcome::SelfWait | WaitOutcome::Unrecorded => {
@@ -225,6 +242,34 @@ impl Engine {
             | EventKind::Gap { .. }
             | EventKind::Name { .. } => {}
         }
+        if self.order.should_count_clocks() {
+            self.limit_clocks(number, sink);
+        }
+    }
+
+    /// Keeps the clocks within the memory that they may take, if need be by forgetting the past.
+    #[cold]
+    fn limit_clocks(&mut self, number: OpNumber, sink: &mut impl Sink) {
+        if self.order.clocks_are_too_many(self.blocks.snapshots()) {
+            self.order.forget(number);
+            self.blocks.forget_snapshots();
+            self.tidy();
+            sink.gap(GapReason::Forgotten, StringId(0), number);
+        }
+    }
+
+    /// Lets go of the waits of streams that are gone and of which the host knows everything. If there are too many
+    /// waits without these, all but the last of each stream go: they are there for notes only.
+    #[cold]
+    fn tidy_waits(&mut self) {
+        let order = &self.order;
+        self.last_wait.retain(|&(waiter, awaited), _| order.is_known(waiter) && order.is_known(awaited));
+        self.last_wait_of.retain(|&waiter, _| order.is_known(waiter));
+        self.last_idle_wait.retain(|&waiter, _| order.is_known(waiter));
+        if self.last_wait.len() > MOST_LAST_WAITS {
+            self.last_wait.clear();
+        }
+        self.last_wait_limit = self.last_wait.len() * 2 + LAST_WAITS;
     }
 
     /// Does what is proposed for the lines that begin with this event.

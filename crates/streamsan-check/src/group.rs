@@ -207,6 +207,12 @@ impl Sink for Grouper {
         let gap = Gap { reason, detail, count: 0, first: number };
         self.gaps.entry((reason, detail)).or_insert(gap).count += 1;
     }
+
+    fn undecided(&mut self, pairs: u64, number: OpNumber) {
+        let (reason, detail) = (GapReason::Undecided, StringId(0));
+        let gap = Gap { reason, detail, count: 0, first: number };
+        self.gaps.entry((reason, detail)).or_insert(gap).count += pairs;
+    }
 }
 
 /// A place for an event.

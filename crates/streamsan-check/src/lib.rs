@@ -137,6 +137,7 @@ pub fn hazards(log: &dyn Log) -> Vec<Hazard> {
         }
         fn call(&mut self, _: &Event, _: Call, _: Property, _: &Tables) {}
         fn gap(&mut self, _: GapReason, _: StringId, _: OpNumber) {}
+        fn undecided(&mut self, _: u64, _: OpNumber) {}
     }
     let mut all = All(Vec::new());
     walk(log, Edges::default(), &Config::default(), &mut all);

@@ -7,9 +7,11 @@
 //! finish; the legacy default stream is ordered both ways with every blocking stream of its device.
 //! The host is one chain: what one thread has waited for counts for all.
 //!
+//! Where the clocks would take too much memory ([`HappensBefore::forget`]) all that is past is taken for ordered.
+//!
 //! It can miss order that exists elsewhere: a flag in memory, another process.
 
-use crate::clock::{Chain, ChainId, ClockPool, Epoch, Snapshot};
+use crate::clock::{Chain, ChainId, ClockBytes, ClockPool, Epoch, Snapshot};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use streamsan_trace::{DeviceId, EventId, OpNumber, StreamId, ThreadId, WaitTarget};
@@ -154,6 +156,11 @@ impl HappensBefore {
         device.legacy_default = device.legacy_default.filter(|&other| other != stream);
     }
 
+    /// Whether anything is known of the stream: not if it was destroyed and all of its work was waited for.
+    pub(crate) fn is_known(&self, stream: StreamId) -> bool {
+        self.streams.contains_key(&stream)
+    }
+
     /// Whether the stream is the legacy default stream of its device.
     pub(crate) fn is_legacy_default(&self, stream: StreamId) -> bool {
         self.streams.get(&stream).is_some_and(|state| state.role == Role::LegacyDefault)
@@ -288,6 +295,32 @@ impl HappensBefore {
         if let Some(snapshot) = self.records.remove(&event).and_then(|record| record.snapshot) {
             self.pool.take_back(snapshot);
         }
+    }
+
+    /// Whether so many clocks were made that those in use should be counted.
+    #[inline]
+    pub(crate) fn should_count_clocks(&self) -> bool {
+        self.pool.should_count()
+    }
+
+    /// Counts the clocks in use, with those that are kept elsewhere; says whether they take more memory than they may.
+    pub(crate) fn clocks_are_too_many<'a>(&mut self, elsewhere: impl Iterator<Item = &'a Snapshot>) -> bool {
+        let mut in_use = ClockBytes::default();
+        self.chains.iter().for_each(|chain| in_use.add(chain.now()));
+        let records = self.records.values().filter_map(|record| record.snapshot.as_ref());
+        records.chain(self.begun.values().flatten()).for_each(|snapshot| in_use.add(snapshot));
+        elsewhere.for_each(|snapshot| in_use.add(snapshot));
+        self.pool.counted(&in_use);
+        in_use.too_many()
+    }
+
+    /// Takes everything up to here for ordered before everything that comes, as if the host had waited for all of it.
+    pub(crate) fn forget(&mut self, number: OpNumber) {
+        self.records.values_mut().for_each(|record| record.snapshot = None);
+        self.begun.values_mut().for_each(Vec::clear);
+        self.chains = Chain::all_at(number, self.chains.len());
+        self.host_version += 1;
+        self.pool.forget();
     }
 
     /// Lets go of what records stand for where the host knows all of it: a wait on such a record orders nothing

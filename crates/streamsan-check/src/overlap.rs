@@ -4,12 +4,66 @@
 //! search that takes one dimension at a time and follows only steps whose bounding intervals meet. Tensors
 //! that do not overlap themselves leave at most two such steps per dimension, so the search is short. The
 //! general question is a bounded integer problem without a short answer (it contains subset sum), so the
-//! effort is limited: what is not decided within it is a gap, never an error.
+//! effort is limited, for each question and for all of a check: what is not decided within it is a gap, never an
+//! error.
 
-use streamsan_trace::{Shape, ShapeDimension};
+use std::cell::Cell;
+use streamsan_trace::{Shape, ShapeDimension, ShapeId, Tables};
 
 /// Steps that one question may take.
 const EFFORT: u32 = 200_000;
+/// Steps that any question may take, whatever those before it took: as many as slices of a tensor need.
+const PLAIN: u32 = 16;
+/// Steps beyond the plain ones that all questions of a check may take together: a second or so.
+const TOTAL: u64 = 40_000_000;
+/// As many more come with each access, so that a long run can ask more than a short one.
+const PER_ACCESS: u64 = 64;
+
+/// What is left of the steps that a check may spend on questions that are not plain.
+///
+/// Counted in steps, not in time: the same log gives the same report on every machine.
+#[derive(Debug)]
+pub(crate) struct Effort {
+    left: Cell<u64>,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { left: Cell::new(TOTAL) }
+    }
+}
+
+impl Effort {
+    /// An access is about to be compared with those before it.
+    pub(crate) fn access(&self) {
+        let left = self.left.get();
+        if left < TOTAL {
+            self.left.set(left + PER_ACCESS);
+        }
+    }
+
+    fn allowed(&self) -> u32 {
+        u32::try_from(self.left.get()).map_or(EFFORT, |left| left.saturating_add(PLAIN).min(EFFORT))
+    }
+
+    fn spend(&self, steps: u32) {
+        self.left.set(self.left.get().saturating_sub(u64::from(steps.saturating_sub(PLAIN))));
+    }
+}
+
+/// The shapes of a log, and what may be spent to compare them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shapes<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) effort: &'a Effort,
+}
+
+impl<'a> Shapes<'a> {
+    /// `None`: every byte.
+    pub(crate) fn shape(self, id: ShapeId) -> Option<&'a Shape> {
+        self.tables.shape(id)
+    }
+}
 
 /// Bytes in memory: a strided shape at an address, or a whole interval.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +82,8 @@ pub(crate) enum Overlap {
     Undecided,
 }
 
-pub(crate) fn overlap(a: &Footprint<'_>, b: &Footprint<'_>) -> Overlap {
+/// Whether two footprints share a byte, as far as can be decided with the effort that is left.
+pub(crate) fn overlap(a: &Footprint<'_>, b: &Footprint<'_>, effort: &Effort) -> Overlap {
     if a.end <= b.start || b.end <= a.start {
         return Overlap::Disjoint;
     }
@@ -37,10 +92,13 @@ pub(crate) fn overlap(a: &Footprint<'_>, b: &Footprint<'_>) -> Overlap {
     }
     let (run_a, dimensions_a) = parts(a);
     let (run_b, dimensions_b) = parts(b);
-    let mut search = Search { left: EFFORT };
+    let allowed = effort.allowed();
+    let mut search = Search { left: allowed };
     let a = Piece { base: i128::from(a.start), run: i128::from(run_a), dimensions: dimensions_a };
     let b = Piece { base: i128::from(b.start), run: i128::from(run_b), dimensions: dimensions_b };
-    match search.meets(a, b) {
+    let answer = search.meets(a, b);
+    effort.spend(allowed - search.left);
+    match answer {
         Some(true) => Overlap::Shared,
         Some(false) => Overlap::Disjoint,
         None => Overlap::Undecided,
@@ -140,7 +198,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::{Footprint, Overlap, overlap};
+    use super::{EFFORT, Effort, Footprint, Overlap, PER_ACCESS, PLAIN, TOTAL, overlap};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
     use streamsan_trace::Shape;
@@ -177,6 +235,7 @@ mod tests {
             let found = overlap(
                 &Footprint { start: a_range.0, end: a_range.1, shape: Some(&a) },
                 &Footprint { start: b_range.0, end: b_range.1, shape: Some(&b) },
+                &Effort::default(),
             );
             prop_assert_eq!(found, if shared { Overlap::Shared } else { Overlap::Disjoint });
         }
@@ -199,7 +258,41 @@ mod tests {
     fn columns_of_a_large_matrix_are_told_apart_quickly() {
         let (column, _) = Shape::from_tensor(&[100_000, 1], &[4096, 1], 4).unwrap();
         let at = |start: u64| Footprint { start, end: start + column.length(), shape: Some(&column) };
-        assert_eq!(overlap(&at(0), &at(4)), Overlap::Disjoint);
-        assert_eq!(overlap(&at(0), &at(4096 * 4)), Overlap::Shared);
+        let none_left = Effort::default();
+        none_left.left.set(0);
+        for effort in [Effort::default(), none_left] {
+            assert_eq!(overlap(&at(0), &at(4), &effort), Overlap::Disjoint);
+            assert_eq!(overlap(&at(0), &at(4096 * 4), &effort), Overlap::Shared);
+        }
+    }
+
+    /// Shapes whose strides have no common step: the search visits nearly every pair.
+    fn intricate(start: u64, strides: &[i64]) -> (u64, Shape) {
+        let sizes = vec![40; strides.len()];
+        (start, Shape::from_tensor(&sizes, strides, 1).expect("it has elements").0)
+    }
+
+    #[test]
+    fn what_all_questions_may_cost_is_limited() {
+        let (a, b) = (intricate(0, &[3001, 2003, 1009, 500]), intricate(1, &[2999, 2010, 1013, 506]));
+        let footprint = |(start, shape): &(u64, Shape)| (*start, *start + shape.length());
+        let ask = |effort: &Effort| {
+            let ((a_start, a_end), (b_start, b_end)) = (footprint(&a), footprint(&b));
+            let a = Footprint { start: a_start, end: a_end, shape: Some(&a.1) };
+            let b = Footprint { start: b_start, end: b_end, shape: Some(&b.1) };
+            overlap(&a, &b, effort)
+        };
+        let effort = Effort::default();
+        let _ = ask(&effort);
+        let cost = TOTAL - effort.left.get();
+        assert!(cost > 1000 && cost <= u64::from(EFFORT), "the question is a hard one: {cost} steps");
+        for _ in 0..=TOTAL / cost {
+            let _ = ask(&effort);
+        }
+        assert_eq!(effort.left.get(), 0);
+        assert_eq!(ask(&effort), Overlap::Undecided);
+        assert_eq!((effort.left.get(), effort.allowed()), (0, PLAIN));
+        effort.access();
+        assert_eq!(effort.left.get(), PER_ACCESS, "more comes with the accesses");
     }
 }

@@ -14,11 +14,12 @@ mod retired;
 use crate::blocks::Slot;
 use crate::clock::{ChainId, Epoch};
 use crate::hazard::Origin;
+use crate::overlap::Shapes;
 use block::BlockShadow;
 use retired::Retired;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
-use streamsan_trace::{AccessMode, BlockId, DeviceId, OpNumber, ShapeId, Tables};
+use streamsan_trace::{AccessMode, BlockId, DeviceId, OpNumber, ShapeId};
 
 /// One access, with absolute addresses.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +85,7 @@ impl Shadow {
         slot: Slot,
         memory: Option<Extent>,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: impl Fn(&Touch) -> bool,
         mut report: impl FnMut(Conflict),
     ) -> bool {
@@ -97,12 +98,12 @@ impl Shadow {
         {
             block.inherit(touch.end.max(memory.end), self.retired.get_mut(&memory.device));
         }
-        if tables.shape(touch.shape).is_none() {
-            let only = block.touch_all_of_it(touch, tables, &ordered, &mut report);
+        if shapes.shape(touch.shape).is_none() {
+            let only = block.touch_all_of_it(touch, shapes, &ordered, &mut report);
             only && is_definite(touch.mode)
                 && memory.is_some_and(|memory| touch.start == memory.start && touch.end == block.end)
         } else {
-            block.touch_strided(touch, tables, &ordered, &mut report);
+            block.touch_strided(touch, shapes, &ordered, &mut report);
             false
         }
     }
@@ -113,7 +114,7 @@ impl Shadow {
         slot: Slot,
         memory: Option<Extent>,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: impl Fn(&Touch) -> bool,
         mut report: impl FnMut(Conflict),
     ) {
@@ -121,13 +122,13 @@ impl Shadow {
         if touch.start >= touch.end {
             return;
         }
-        block.examine(touch, tables, &ordered, &mut report);
+        block.examine(touch, shapes, &ordered, &mut report);
         if touch.end > block.end
             && let Some(retired) = memory.and_then(|memory| self.retired.get(&memory.device))
         {
             // What earlier owners did behind this place comes to the block with its first use there.
             for piece in retired.overlapping(block.end, touch.end) {
-                piece.examine(touch, tables, &ordered, &mut report);
+                piece.examine(touch, shapes, &ordered, &mut report);
             }
         }
     }

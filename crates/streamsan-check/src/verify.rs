@@ -22,6 +22,7 @@ impl Sink for Remaining {
     }
     fn call(&mut self, _: &Event, _: Call, _: Property, _: &Tables) {}
     fn gap(&mut self, _: GapReason, _: StringId, _: OpNumber) {}
+    fn undecided(&mut self, _: u64, _: OpNumber) {}
 }
 
 /// Marks the fixes of findings that are gone, with all fixes in place and nothing new reported. Looks up, on

@@ -10,8 +10,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use streamsan_check::{Config, LiveCheck};
 use streamsan_trace::{
-    Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventKind, Log, MemorySpace, OpKind, OpNumber,
-    Shape, ShapeId, SiteId, StreamId, StringId, Tables, ThreadId,
+    Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, GapReason, Log,
+    MemorySpace, OpKind, OpNumber, Shape, ShapeId, SiteId, StreamId, StringId, Tables, ThreadId,
 };
 
 thread_local! {
@@ -194,4 +194,98 @@ fn a_cache_written_slot_by_slot_takes_memory_in_proportion() {
     assert!(large < 16 * small.max(1024), "from {small} to {large} bytes for 8 times as many tokens");
     let (_, findings) = fill_cache(64, 1);
     assert_eq!(findings, 1, "a reader on another stream that never waits is found");
+}
+
+/// Streams of a log that nobody would write, each made and then given an operation.
+fn stream_program() -> Program {
+    let mut program = Program::new(1 << 20);
+    program.tables.intern_string("k");
+    program
+}
+
+impl Program {
+    fn stream(&mut self, stream: u32) {
+        let (device, priority) = (DeviceId(0), 0);
+        self.event(
+            EventKind::StreamCreate {
+                stream: StreamId(stream),
+                device,
+                blocking: false,
+                legacy_default: false,
+                priority,
+            },
+            &[],
+        );
+    }
+
+    fn wait(&mut self, event: u32, from: u32, to: u32) {
+        let event = EventId(event);
+        self.event(EventKind::EventRecord { event, stream: StreamId(from) }, &[]);
+        self.event(EventKind::EventWait { event, stream: StreamId(to) }, &[]);
+    }
+}
+
+#[test]
+fn events_that_end_leave_nothing() {
+    let growth = |events: u32| {
+        let mut program = stream_program();
+        let before = live();
+        for event in 0..events {
+            // As `wait_stream` does it: an event of its own each time, and the host never waits.
+            program.operation(0, AccessMode::Read, (0, ShapeId(0)), 64);
+            program.wait(event, 0, 1);
+            program.event(EventKind::EventDestroy { event: EventId(event) }, &[]);
+        }
+        live() - before
+    };
+    let (few, many) = (growth(1_000), growth(200_000));
+    println!("1,000 events: {few} bytes, 200,000: {many} bytes");
+    assert!(many < few + 4096, "from {few} to {many} bytes");
+}
+
+#[test]
+fn clocks_of_any_number_of_streams_fit_into_memory() {
+    let streams = 12_000;
+    let mut program = stream_program();
+    let before = live();
+    PEAK.with(|peak| peak.set(before));
+    for stream in 2..streams {
+        program.stream(stream);
+        program.operation(stream, AccessMode::Read, (0, ShapeId(0)), 64);
+        // Each knows all before it, and a record of each is kept.
+        program.wait(stream, stream - 1, stream);
+    }
+    let peak = PEAK.with(Cell::get) - before;
+    println!("{streams} streams: {} MiB at most", peak >> 20);
+    assert!(peak < 260 << 20, "{peak} bytes");
+    let report = program.check.report(&program.tables);
+    let forgotten = report.gaps.iter().find(|gap| gap.reason == GapReason::Forgotten);
+    let times = forgotten.expect("the report says so").count;
+    assert!((1..20).contains(&times), "{times} times");
+    // What comes after is looked at as ever.
+    program.operation(0, AccessMode::Write, (4096, ShapeId(0)), 64);
+    program.operation(streams - 1, AccessMode::Write, (4096, ShapeId(0)), 64);
+    assert_eq!(program.check.new_findings().len(), 1);
+}
+
+#[test]
+fn pairs_that_cannot_be_decided_cost_a_limited_time() {
+    let mut program = stream_program();
+    let sizes = [40; 4];
+    let mut shape = |strides: [i64; 4]| {
+        let shape = Shape::from_tensor(&sizes, &strides, 1).expect("it has elements").0;
+        let length = shape.length();
+        (program.tables.intern_shape(shape), length)
+    };
+    let shapes = [shape([3001, 2003, 1009, 500]), shape([2999, 2010, 1013, 506])];
+    for round in 0..2_000 {
+        let (id, length) = shapes[round % 2];
+        program.operation((round % 2) as u32, AccessMode::Write, (round as u64, id), length);
+    }
+    let report = program.check.report(&program.tables);
+    let undecided = report.gaps.iter().find(|gap| gap.reason == GapReason::Undecided);
+    let pairs = undecided.expect("the report says so").count;
+    println!("{pairs} pairs");
+    // Each of them cost up to 200,000 steps before there was a limit for all: hours.
+    assert!(pairs > 100_000, "{pairs} pairs");
 }

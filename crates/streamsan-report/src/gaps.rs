@@ -17,6 +17,7 @@ pub(crate) fn rule(reason: GapReason) -> Rule {
         | GapReason::Lost
         | GapReason::Forked
         | GapReason::NotClosed
+        | GapReason::Forgotten
         | GapReason::Damaged => Rule::Ss901,
     }
 }
@@ -34,6 +35,7 @@ pub(crate) fn key(reason: GapReason) -> &'static str {
         GapReason::Undecided => "undecided",
         GapReason::Escaped => "escaped",
         GapReason::UnseenGraph => "unseen-graph",
+        GapReason::Forgotten => "forgotten",
     }
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn loses_events(reason: GapReason) -> bool {
 
 /// One line for each reason, in a fixed order.
 pub(crate) fn lines(report: &Report, log: &dyn Log) -> Vec<String> {
-    const ORDER: [GapReason; 10] = [
+    const ORDER: [GapReason; 11] = [
         GapReason::OpaqueKernel,
         GapReason::UnknownOperator,
         GapReason::Undecided,
@@ -52,6 +54,7 @@ pub(crate) fn lines(report: &Report, log: &dyn Log) -> Vec<String> {
         GapReason::UnseenGraph,
         GapReason::UnsupportedCall,
         GapReason::Forked,
+        GapReason::Forgotten,
         GapReason::Lost,
         GapReason::NotClosed,
         GapReason::Damaged,
@@ -106,6 +109,14 @@ fn line(reason: GapReason, gaps: &[&Gap], report: &Report, log: &dyn Log) -> Str
             format!(
                 "{} of this program: what they did is not in this trace ({code})",
                 counted(count, "forked child", "forked children")
+            )
+        }
+        GapReason::Forgotten => {
+            let first = gaps.iter().map(|gap| gap.first).min().unwrap_or_default();
+            let times = if count == 1 { "once".to_owned() } else { format!("{} times", grouped(count)) };
+            format!(
+                "races between what came before and after some moments, {times}, first at {first}: so many streams wait for \
+                 each other that their order does not fit into memory ({code})"
             )
         }
         GapReason::Lost => format!("events that could not be stored ({code}){most}"),

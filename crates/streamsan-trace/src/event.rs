@@ -356,4 +356,6 @@ pub enum GapReason {
     Escaped = 8,
     /// A graph was launched that was not seen being captured; what its nodes touch is not known (SS902).
     UnseenGraph = 9,
+    /// There were so many streams that know of each other that what came before was taken for ordered (SS901).
+    Forgotten = 10,
 }

@@ -99,6 +99,7 @@ impl Engine {
                 false
             }
             MemorySpace::Pinned | MemorySpace::Pageable => {
+                self.escaped.remove(&id);
                 for used in self.shadow.of_block(slot, id, |used| !self.order.passed(used.epoch())) {
                     let touch = Touch {
                         number: event.number,
@@ -125,7 +126,7 @@ impl Engine {
     }
 
     /// Lets go of what no later event can be unordered with.
-    fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         let (order, blocks) = (&self.order, &self.blocks);
         let mut used = self.shadow.tidy(|touch| order.passed(touch.epoch()), |slot| blocks.at(slot).id);
         self.freed_in_use.tidy(|touch| order.passed(touch.epoch()));

@@ -5,9 +5,10 @@ use crate::blocks::{Facts, Slot};
 use crate::clock::Epoch;
 use crate::finding::Actor;
 use crate::hazard::{Hazard, Origin, order_rule};
+use crate::overlap::Shapes;
 use crate::rules::Rule;
 use crate::shadow::{Extent, Touch};
-use streamsan_trace::{Access, GapReason, MemorySpace, OpNumber, StringId, Tables};
+use streamsan_trace::{Access, GapReason, MemorySpace, OpNumber, Tables};
 
 impl Engine {
     pub(super) fn touch_all(
@@ -26,8 +27,9 @@ impl Engine {
                 sink.gap(GapReason::Escaped, label, epoch.number);
             }
             self.touch(epoch, actor, origin, access, tables);
-            if std::mem::take(&mut self.undecided) {
-                sink.gap(GapReason::Undecided, StringId(0), epoch.number);
+            match std::mem::take(&mut self.undecided) {
+                0 => {}
+                pairs => sink.undecided(pairs, epoch.number),
             }
         }
         self.give(tables, sink);
@@ -60,6 +62,7 @@ impl Engine {
             self.use_after_free(freed, &touch);
             return;
         }
+        self.effort.access();
         let (order, blocks, undecided) = (&self.order, &self.blocks, &mut self.undecided);
         let now = order.chain(epoch.chain);
         let ordered = |earlier: &Touch| {
@@ -68,9 +71,10 @@ impl Engine {
                 || (earlier.block != touch.block && blocks.handed_on_after(earlier.block, earlier.epoch()))
         };
         let mut conflicts: Vec<(Rule, Touch)> = Vec::new();
-        let only = self.shadow.touch(slot, memory, &touch, tables, ordered, |conflict| {
+        let shapes = Shapes { tables, effort: &self.effort };
+        let only = self.shadow.touch(slot, memory, &touch, shapes, ordered, |conflict| {
             if !conflict.decided {
-                *undecided = true;
+                *undecided += 1;
                 return;
             }
             let earlier = conflict.earlier;

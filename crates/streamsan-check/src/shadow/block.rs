@@ -7,8 +7,9 @@
 use super::cell::Cell;
 use super::retired::Retired;
 use super::{Conflict, Touch, conflicting, is_definite};
+use crate::overlap::Shapes;
 use std::ops::Range;
-use streamsan_trace::{AccessMode, BlockId, Tables};
+use streamsan_trace::{AccessMode, BlockId};
 
 /// As long as a cache line.
 #[derive(Debug, Default)]
@@ -44,7 +45,7 @@ impl BlockShadow {
     pub(super) fn touch_all_of_it(
         &mut self,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) -> bool {
@@ -53,29 +54,29 @@ impl BlockShadow {
             && (cell.start, cell.end) == (touch.start, touch.end)
             && self.aside.is_empty()
         {
-            cell.examine(touch, tables, ordered, report);
+            cell.examine(touch, shapes, ordered, report);
             cell.store(touch, ordered);
             return cell.is_single();
         }
-        self.touch_cells(touch, tables, ordered, report)
+        self.touch_cells(touch, shapes, ordered, report)
     }
 
     fn touch_cells(
         &mut self,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) -> bool {
         let range = self.cover(touch.start, touch.end);
         let mut single = true;
         for cell in &mut self.cells[range.clone()] {
-            cell.examine(touch, tables, ordered, report);
+            cell.examine(touch, shapes, ordered, report);
             cell.store(touch, ordered);
             single &= cell.is_single();
         }
         if !self.aside.is_empty() {
-            self.examine_aside(touch, tables, ordered, report);
+            self.examine_aside(touch, shapes, ordered, report);
             if is_definite(touch.mode) {
                 self.aside.retain(|earlier| {
                     let covered = touch.start <= earlier.start && earlier.end <= touch.end;
@@ -102,15 +103,15 @@ impl BlockShadow {
     pub(super) fn touch_strided(
         &mut self,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) {
         let range = self.overlapping(touch.start, touch.end);
         for cell in &self.cells[range] {
-            cell.examine(touch, tables, ordered, report);
+            cell.examine(touch, shapes, ordered, report);
         }
-        self.examine_aside(touch, tables, ordered, report);
+        self.examine_aside(touch, shapes, ordered, report);
         self.aside.retain(|earlier| {
             let stands_for = match touch.mode {
                 AccessMode::Read => earlier.mode == AccessMode::Read,
@@ -118,7 +119,7 @@ impl BlockShadow {
                 AccessMode::Write | AccessMode::Update => true,
             };
             let replaced = earlier.number == touch.number || ordered(earlier);
-            !(stands_for && replaced && covers(touch, earlier, tables))
+            !(stands_for && replaced && covers(touch, earlier, shapes))
         });
         self.aside.push(*touch);
     }
@@ -126,7 +127,7 @@ impl BlockShadow {
     fn examine_aside(
         &self,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) {
@@ -137,7 +138,7 @@ impl BlockShadow {
                 && earlier.number != touch.number
                 && !ordered(earlier)
             {
-                earlier.meet(&earlier.footprint(tables), &touch.footprint(tables), report);
+                earlier.meet(&earlier.footprint(shapes), &touch.footprint(shapes), shapes.effort, report);
             }
         }
     }
@@ -146,14 +147,14 @@ impl BlockShadow {
     pub(super) fn examine(
         &self,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) {
         for cell in &self.cells[self.overlapping(touch.start, touch.end)] {
-            cell.examine(touch, tables, ordered, report);
+            cell.examine(touch, shapes, ordered, report);
         }
-        self.examine_aside(touch, tables, ordered, report);
+        self.examine_aside(touch, shapes, ordered, report);
     }
 
     /// All accesses that are kept, in groups; one that lies in several cells comes several times.
@@ -292,11 +293,11 @@ impl BlockShadow {
 
 /// Whether all bytes of `inner` are bytes of `outer`, as far as can be seen at once: the steps are the same, and
 /// the runs of the inner one lie within those of the outer one.
-fn covers(outer: &Touch, inner: &Touch, tables: &Tables) -> bool {
+fn covers(outer: &Touch, inner: &Touch, shapes: Shapes<'_>) -> bool {
     if outer.shape == inner.shape {
         return outer.start == inner.start;
     }
-    let (Some(outer_shape), Some(inner_shape)) = (tables.shape(outer.shape), tables.shape(inner.shape))
+    let (Some(outer_shape), Some(inner_shape)) = (shapes.shape(outer.shape), shapes.shape(inner.shape))
     else {
         return false;
     };

@@ -8,9 +8,9 @@
 
 use super::{Conflict, Touch, conflicting, is_definite};
 use crate::clock::ChainId;
-use crate::overlap::{Footprint, Overlap, overlap};
+use crate::overlap::{Effort, Footprint, Overlap, Shapes, overlap};
 use smallvec::SmallVec;
-use streamsan_trace::{AccessMode, Tables};
+use streamsan_trace::AccessMode;
 
 /// With more reads than this in a cell, a read leaves alone those of other chains.
 const FEW: usize = 8;
@@ -70,34 +70,34 @@ impl Cell {
     pub(super) fn examine(
         &self,
         touch: &Touch,
-        tables: &Tables,
+        shapes: Shapes<'_>,
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) {
         let matters = |earlier: &Touch| earlier.number != touch.number && !ordered(earlier);
         for earlier in &self.writes {
             if matters(earlier) {
-                self.compare(earlier, touch, tables, report);
+                self.compare(earlier, touch, shapes, report);
             }
         }
         if is_definite(touch.mode) {
             for earlier in &self.others {
                 if matters(earlier) {
-                    self.compare(earlier, touch, tables, report);
+                    self.compare(earlier, touch, shapes, report);
                 }
             }
         }
     }
 
     #[cold]
-    fn compare(&self, earlier: &Touch, touch: &Touch, tables: &Tables, report: &mut impl FnMut(Conflict)) {
-        let bytes = self.footprint(earlier, tables);
-        earlier.meet(&bytes, &self.footprint(touch, tables), report);
+    fn compare(&self, earlier: &Touch, touch: &Touch, shapes: Shapes<'_>, report: &mut impl FnMut(Conflict)) {
+        let bytes = self.footprint(earlier, shapes);
+        earlier.meet(&bytes, &self.footprint(touch, shapes), shapes.effort, report);
     }
 
     /// The bytes of the cell that an access touches. A strided one is taken as it is.
-    fn footprint<'a>(&self, touch: &Touch, tables: &'a Tables) -> Footprint<'a> {
-        let mut footprint = touch.footprint(tables);
+    fn footprint<'a>(&self, touch: &Touch, shapes: Shapes<'a>) -> Footprint<'a> {
+        let mut footprint = touch.footprint(shapes);
         if footprint.shape.is_none() {
             footprint.start = footprint.start.max(self.start);
             footprint.end = footprint.end.min(self.end);
@@ -177,8 +177,8 @@ impl Cell {
 
 impl Touch {
     /// The bytes of an access.
-    pub(super) fn footprint<'a>(&self, tables: &'a Tables) -> Footprint<'a> {
-        Footprint { start: self.start, end: self.end, shape: tables.shape(self.shape) }
+    pub(super) fn footprint<'a>(&self, shapes: Shapes<'a>) -> Footprint<'a> {
+        Footprint { start: self.start, end: self.end, shape: shapes.shape(self.shape) }
     }
 
     /// Reports this earlier access if its bytes meet those of a later one.
@@ -186,9 +186,10 @@ impl Touch {
         &self,
         bytes: &Footprint<'_>,
         later: &Footprint<'_>,
+        effort: &Effort,
         report: &mut impl FnMut(Conflict),
     ) {
-        match overlap(bytes, later) {
+        match overlap(bytes, later, effort) {
             Overlap::Disjoint => {}
             Overlap::Shared => report(Conflict { earlier: *self, decided: true }),
             Overlap::Undecided => report(Conflict { earlier: *self, decided: false }),

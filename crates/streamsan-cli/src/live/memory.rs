@@ -35,7 +35,11 @@ impl Known {
                 self.streams.extend(is_new.then_some(*event));
             }
             EventKind::Alloc { block, .. } | EventKind::Name { subject: Subject::Block(block), .. } => {
-                self.blocks.entry(block).or_default().push(*event);
+                let known = self.blocks.entry(block).or_default();
+                // The same name in each turn of a loop is one.
+                if !known.iter().any(|known| known.kind == event.kind) {
+                    known.push(*event);
+                }
             }
             EventKind::FreeRequest { block } => {
                 self.freed.push_back(block);

@@ -23,6 +23,7 @@ fn with_every_gap(mut case: Case) -> Case {
     gap(&mut case, GapReason::Escaped, "data_ptr()", 1);
     gap(&mut case, GapReason::UnseenGraph, "replay", 5);
     gap(&mut case, GapReason::Forked, "", 4);
+    gap(&mut case, GapReason::Forgotten, "", 2);
     gap(&mut case, GapReason::Lost, "the disk is full", 1);
     gap(&mut case, GapReason::NotClosed, "", 1);
     gap(&mut case, GapReason::Damaged, "", 1);

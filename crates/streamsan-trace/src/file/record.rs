@@ -397,6 +397,7 @@ pub const fn gap_reason(value: u8) -> Option<GapReason> {
         7 => GapReason::Undecided,
         8 => GapReason::Escaped,
         9 => GapReason::UnseenGraph,
+        10 => GapReason::Forgotten,
         _ => return None,
     })
 }
