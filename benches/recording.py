@@ -28,7 +28,8 @@ import json, sys, time
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 from streamsan import _core
-from streamsan.torch.mode import _operators, _wrappers
+from streamsan.torch.plans import OPERATORS
+from streamsan.torch.wrappers import Handling, handling
 
 torch.set_num_threads(1)
 x, y = torch.zeros(4, device="cuda"), torch.ones(4, device="cuda")
@@ -48,11 +49,10 @@ class Record(TorchDispatchMode):
         self.recorder = _core.ThreadRecorder()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        for kind in types:
-            if _wrappers[kind]:
-                return NotImplemented
+        if handling(types) is not Handling.OURS:
+            return NotImplemented
         kwargs = kwargs or {}
-        operator = _operators[func]
+        operator = OPERATORS[func]
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
         try:

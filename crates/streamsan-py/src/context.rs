@@ -72,6 +72,8 @@ struct Context {
     site: u32,
     forward_site: u32,
     label: u32,
+    /// Whether it is an operator that is recorded with all that it touches.
+    whole: bool,
     block_name: u32,
 }
 
@@ -79,7 +81,9 @@ static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
     static THREAD: u64 = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
-    static CURRENT: Cell<Context> = const { Cell::new(Context { site: 0, forward_site: 0, label: 0, block_name: 0 }) };
+    static CURRENT: Cell<Context> = const {
+        Cell::new(Context { site: 0, forward_site: 0, label: 0, whole: false, block_name: 0 })
+    };
     static OUTER: RefCell<Vec<Context>> = const { RefCell::new(Vec::new()) };
     static SERVES: RefCell<Option<Arc<BackwardCall>>> = const { RefCell::new(None) };
 }
@@ -176,15 +180,21 @@ fn has_python_state() -> bool {
 fn apply(context: Context) {
     CURRENT.set(context);
     if let Some(table) = table() {
+        let set = if context.whole { table.set_operator } else { table.set_context };
         // SAFETY: the table's functions may be called from any thread.
-        unsafe { (table.set_context)(context.site, context.forward_site, context.label) }
+        unsafe { set(context.site, context.forward_site, context.label) }
     }
 }
 
 /// Enters a call: what the runtime does until [`leave`] belongs to it.
 pub fn enter(stack: Stack, forward_site: u32, label: u32) {
+    enter_as(stack, forward_site, label, false);
+}
+
+/// The same, for an operator; `whole`: it is recorded with all that it touches on its device.
+pub fn enter_as(stack: Stack, forward_site: u32, label: u32, whole: bool) {
     OUTER.with_borrow_mut(|outer| outer.push(CURRENT.get()));
-    apply(Context { site: stack.site, forward_site, label, block_name: stack.block_name });
+    apply(Context { site: stack.site, forward_site, label, whole, block_name: stack.block_name });
 }
 
 /// Leaves the call entered last.

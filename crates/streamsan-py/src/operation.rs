@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use streamsan_record::table::RawAccess;
-use streamsan_trace::{AccessMode, GapReason};
+use streamsan_trace::{AccessMode, GapReason, OpKind};
 
 use crate::plan::{METADATA, Plan};
 use crate::table::{has_page_locked, table};
@@ -45,6 +45,21 @@ pub fn record(
         if unknown {
             (table.gap)(GapReason::UnknownOperator as u32, plan.label);
         }
+    }
+    Ok(())
+}
+
+/// Records a kernel that reads (or writes) one tensor on a device, on the current stream there.
+pub fn record_tensor(tensor: &Bound<'_, PyAny>, writes: bool) -> PyResult<()> {
+    let (Some(table), Ok(device)) = (table(), u32::try_from(device_index(tensor)?)) else {
+        return Ok(());
+    };
+    let mode = if writes { AccessMode::Write } else { AccessMode::Read };
+    if let Some(access) = access(tensor, mode as u32, 0)? {
+        tell_size(tensor)?;
+        let stream = current_raw_stream(tensor.py(), device)?;
+        // SAFETY: one access is given and lives through the call.
+        unsafe { (table.operation)(stream, device, OpKind::Kernel as u32, 0, &raw const access, 1) }
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ pub const METADATA: u32 = u32::MAX;
 /// the other operators they call.
 const ROUTES_WITHOUT_RECORD: [u32; 2] = [0, 5];
 const VIEW: u32 = 0;
+/// The route of copies, which may cross devices.
+const COPY: u32 = 2;
 /// The route of operators that are computed on host tensors: no runtime call shows what they read on the host.
 const COMPUTE: u32 = 3;
 
@@ -80,6 +82,11 @@ impl Plan {
     /// Whether the operator is recorded itself.
     pub fn is_recorded(&self) -> bool {
         !ROUTES_WITHOUT_RECORD.contains(&self.route)
+    }
+
+    /// Whether its record says all that it touches on its device: then copies there that it makes are part of it.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.route, COPY | COMPUTE)
     }
 
     /// Whether the operator, run on the host, may touch bytes of its arguments.

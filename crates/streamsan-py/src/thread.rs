@@ -109,7 +109,7 @@ impl ThreadRecorder {
         }
         if plan.is_recorded() {
             let forward_site = self.forward_site(py, call.as_deref())?;
-            context::enter(stack, forward_site, plan.label);
+            context::enter_as(stack, forward_site, plan.label, plan.is_whole());
             if plan.reads_on_host() {
                 put_host_accesses(plan, args, kwargs)?;
             }
@@ -130,6 +130,12 @@ impl ThreadRecorder {
         flags: u32,
     ) -> PyResult<()> {
         operation::record(py, plan.get(), device, args, kwargs, out, flags)
+    }
+
+    /// Records that a kernel reads (or writes) a tensor, between `begin` and `leave`.
+    #[expect(clippy::unused_self, reason = "part of the same protocol")]
+    fn record_tensor(&self, tensor: &Bound<'_, PyAny>, writes: bool) -> PyResult<()> {
+        operation::record_tensor(tensor, writes)
     }
 
     /// Tells the recorder the sizes of blocks that a result brought to light.

@@ -55,6 +55,7 @@ static TABLE: RecorderTable = RecorderTable {
     trace_path,
     settle_others,
     question,
+    set_operator,
     reserved: [std::ptr::null::<c_void>(); 2],
 };
 
@@ -125,6 +126,10 @@ unsafe extern "C" fn intern_shape(run: u64, pairs: *const u64, count: usize) -> 
 
 unsafe extern "C" fn set_context(site: u32, forward_site: u32, label: u32) {
     with(|recorder| recorder.set_context(site, forward_site, label));
+}
+
+unsafe extern "C" fn set_operator(site: u32, forward_site: u32, label: u32) {
+    with(|recorder| recorder.set_operator(site, forward_site, label));
 }
 
 unsafe extern "C" fn operation(
@@ -251,6 +256,14 @@ unsafe extern "C" fn close() {
 /// What the torch layer says, with ids as it gives them.
 impl Recorder {
     pub(crate) fn set_context(&self, site: u32, forward_site: u32, label: u32) {
+        self.set(site, forward_site, label, false);
+    }
+
+    pub(crate) fn set_operator(&self, site: u32, forward_site: u32, label: u32) {
+        self.set(site, forward_site, label, true);
+    }
+
+    fn set(&self, site: u32, forward_site: u32, label: u32, whole: bool) {
         let (site, forward_site) = (self.counts.checked_site(site), self.counts.checked_site(forward_site));
         let label = self.counts.checked_string(label);
         self.layer.store(true, Ordering::Relaxed);
@@ -261,6 +274,7 @@ impl Recorder {
         thread.freed = None;
         let context = &mut thread.context;
         (context.site, context.forward_site, context.label) = (site, forward_site, label);
+        context.whole = whole;
         context.version += 1;
     }
 

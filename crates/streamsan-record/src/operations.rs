@@ -79,6 +79,12 @@ impl Recorder {
                 (rows(call.source, source_pitch), rows(call.destination, destination_pitch))
             }
         };
+        if call.kind == OpKind::CopyDeviceToDevice
+            && self.thread().context.whole
+            && self.memory_space(call.source) == self.memory_space(call.destination)
+        {
+            return;
+        }
         let touched = [(source, AccessMode::Read), (destination, AccessMode::Write)];
         self.runtime_operation(call.stream, call.device, call.kind, call.label, call.blocking, &touched);
     }
@@ -86,6 +92,9 @@ impl Recorder {
     /// A memset was enqueued.
     pub fn memset(&self, call: &MemsetCall) {
         let rows = Rows { address: call.address, width: call.width, height: call.height, pitch: call.pitch };
+        if self.thread().context.whole {
+            return;
+        }
         let touched = [(rows, AccessMode::Write)];
         self.runtime_operation(call.stream, call.device, OpKind::Memset, "memset", call.blocking, &touched);
     }

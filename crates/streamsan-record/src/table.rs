@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 5;
+pub const TABLE_VERSION: u32 = 6;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -204,6 +204,9 @@ pub struct RecorderTable {
         count: usize,
         places: *mut RawPlace,
     ) -> RawAsker,
+    /// As `set_context`, for an operator that is recorded with all that it touches on its device: copies within one
+    /// device and memsets that it makes are part of it, like its kernels.
+    pub set_operator: unsafe extern "C" fn(site: u32, forward_site: u32, label: u32),
     /// Reserved for the next version, null.
     pub reserved: [*const c_void; 2],
 }

@@ -18,6 +18,8 @@ pub struct Context {
     pub forward_site: SiteId,
     /// 0: the call's own name.
     pub label: LabelId,
+    /// Whether an operator is around that is recorded with all that it touches on its device.
+    pub whole: bool,
     /// Counts the calls that set it.
     pub version: u64,
 }

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch._ops import OpOverload
-from torch._subclasses import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
 from streamsan.torch import page_locked, readback, transfers
-from streamsan.torch.plans import Operators, Route, kernel_key
+from streamsan.torch.plans import OPERATORS, Route, kernel_key
 from streamsan.torch.stream_handles import tell_record_stream
 from streamsan.torch.virtual import compute
-
-_operators = Operators()
-
-
-class _Wrappers(dict[type, bool]):
-    """Whether a tensor class handles operators itself; a missing one is looked at."""
-
-    def __missing__(self, kind: type) -> bool:
-        handler = getattr(kind, "__torch_dispatch__", None)
-        wraps = self[kind] = handler is not torch._C._disabled_torch_dispatch_impl
-        return wraps
-
-
-_wrappers = _Wrappers()
+from streamsan.torch.wrappers import Handling, handling
 
 
 class StreamMode(TorchDispatchMode):
@@ -49,17 +34,13 @@ class StreamMode(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Records the operator, and computes it if it runs on the device."""
-        for kind in types:
-            if _wrappers[kind]:
-                # A tensor without data is for the mode below, which is not asked after "not implemented".
-                if issubclass(kind, FakeTensor):
-                    return func(*args, **(kwargs or {}))
-                # A wrapper takes itself apart; its parts come back here.
-                return NotImplemented
+        how = handling(types)
+        if how is not Handling.OURS:
+            return NotImplemented if how is Handling.WRAPPER else func(*args, **(kwargs or {}))
         kwargs = kwargs or {}
         if not isinstance(func, OpOverload):
             return func(*args, **kwargs)
-        operator = _operators[func]
+        operator = OPERATORS[func]
         route = operator.route
         if route is Route.PARTS:
             with self:

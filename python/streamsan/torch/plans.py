@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch._ops import OpOverload
@@ -66,6 +67,10 @@ class Operators(dict[object, Operator]):
         """Works the operator out."""
         operator = self[func] = make_operator(func)
         return operator
+
+
+OPERATORS: Final = Operators()
+"""The operators that this process has called."""
 
 
 def make_operator(func: OpOverload) -> Operator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -65,53 +66,76 @@ def is_plain(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def copy_in_steps(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Copies with temporaries. To be called with the mode on: each step is an operator."""
     if operator.name == "copy_":
-        source = args[1] if len(args) > 1 else kwargs["src"]
-        non_blocking = bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking", False))
+        source, non_blocking = source_of(args, kwargs)
         _copy(args[0], source, non_blocking)
         return args[0]
-    return _to_copy(args[0], **{name: value for name, value in kwargs.items() if value is not None})
-
-
-def _to_copy(
-    source: torch.Tensor,
-    *,
-    device: torch.device,
-    dtype: torch.dtype | None = None,
-    layout: torch.layout | None = None,
-    pin_memory: bool = False,
-    non_blocking: bool = False,
-    memory_format: torch.memory_format = torch.preserve_format,
-) -> torch.Tensor:
-    device = torch.device(device)
-    # A download without waiting goes to page-locked memory.
-    pinned = pin_memory or (non_blocking and source.is_cuda and device.type == "cpu")
-    target = torch.empty_like(
-        source, dtype=dtype, device=device, pin_memory=pinned, memory_format=memory_format
-    )
-    if (
-        target.dtype == source.dtype
-        and target.stride() == source.stride()
-        and is_dense(source)
-        and not (source.is_neg() or source.is_conj())
-    ):
-        return target.copy_(source, non_blocking)
-    _copy(target, source, non_blocking)
+    target, non_blocking = make_target(args[0], kwargs)
+    if target.dtype == args[0].dtype and moves_plainly(args[0], target):
+        return target.copy_(args[0], non_blocking)
+    _copy(target, args[0], non_blocking)
     return target
 
 
+def source_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.Tensor, bool]:
+    """Returns the source of `copy_`, and whether the host is not to wait."""
+    source = args[1] if len(args) > 1 else kwargs["src"]
+    return source, bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking", False))
+
+
+def make_target(source: torch.Tensor, kwargs: dict[str, Any]) -> tuple[torch.Tensor, bool]:
+    """Makes the result of `_to_copy`, still to be filled, and tells whether the host is not to wait."""
+    device = torch.device(kwargs["device"])
+    non_blocking = bool(kwargs.get("non_blocking"))
+    # A download without waiting goes to page-locked memory.
+    pinned = bool(kwargs.get("pin_memory")) or (non_blocking and source.is_cuda and device.type == "cpu")
+    memory_format = kwargs.get("memory_format")
+    target = torch.empty_like(
+        source,
+        dtype=kwargs.get("dtype"),
+        device=device,
+        pin_memory=pinned,
+        memory_format=torch.preserve_format if memory_format is None else memory_format,
+    )
+    return target, non_blocking
+
+
+def moves_plainly(source: torch.Tensor, target: torch.Tensor) -> bool:
+    """Whether the bytes of a source lie as those of a new target of the same type."""
+    return (
+        target.stride() == source.stride() and is_dense(source) and not (source.is_neg() or source.is_conj())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Temporaries:
+    """Which ends of a copy between devices have a temporary beside them."""
+
+    source: bool
+    """What is moved is a temporary, made of the source where that lies."""
+    target: bool
+    """What is moved lands in a temporary where the target lies, of which the target is then made."""
+    convert_first: bool
+    """The type is changed where the source lies."""
+
+
+def temporaries(source: torch.Tensor, target: torch.Tensor, non_blocking: bool) -> Temporaries:
+    """Returns what torch makes for a copy that is not plain."""
+    same_type = source.dtype == target.dtype
+    # On the device if the host is not to wait.
+    convert_first = source.is_cuda == non_blocking
+    moved = source.shape == target.shape and source.is_contiguous()
+    return Temporaries(
+        source=not (moved and (same_type or not convert_first)),
+        target=not (target.is_contiguous() and (same_type or convert_first)),
+        convert_first=convert_first,
+    )
+
+
 def _copy(target: torch.Tensor, source: torch.Tensor, non_blocking: bool) -> None:
-    if target.is_cuda or non_blocking:
-        # The type is changed where the source lies.
-        landing = (
-            target
-            if target.is_contiguous()
-            else torch.empty(target.shape, dtype=target.dtype, device=target.device)
-        )
-        departing = source.to(target.dtype).expand_as(target).resolve_conj().resolve_neg().contiguous()
-    else:
-        same = target.is_contiguous() and source.dtype == target.dtype
-        landing = target if same else torch.empty(target.shape, dtype=source.dtype, device=target.device)
-        departing = source.expand_as(target).resolve_conj().resolve_neg().contiguous()
+    needed = temporaries(source, target, non_blocking)
+    moved_type = target.dtype if needed.convert_first else source.dtype
+    landing = torch.empty(target.shape, dtype=moved_type, device=target.device) if needed.target else target
+    departing = source.to(moved_type).expand_as(target).resolve_conj().resolve_neg().contiguous()
     if landing is target and departing is source:
         raise NotImplementedError("a copy between devices that cannot be taken apart")
     landing.copy_(departing, non_blocking)

@@ -134,6 +134,47 @@ fn a_pitched_copy_touches_its_rows_only() {
 }
 
 #[test]
+fn copies_within_a_device_are_part_of_an_operator_that_is_recorded_whole() {
+    let recorded = Recorded::start();
+    let label = recorded.string("aten::cat").0;
+    let inside = CopyCall {
+        stream: SIDE,
+        device: 0,
+        destination: MEMORY + 64,
+        source: MEMORY,
+        layout: CopyLayout::Linear { bytes: 8 },
+        kind: OpKind::CopyDeviceToDevice,
+        blocking: false,
+        label: "memcpy DtoD",
+    };
+    let memset = MemsetCall {
+        stream: SIDE,
+        device: 0,
+        address: MEMORY,
+        width: 8,
+        height: 1,
+        pitch: 8,
+        blocking: false,
+    };
+    recorded.set_operator(0, 0, label);
+    recorded.copy(&inside);
+    recorded.memset(&memset);
+    recorded.copy(&CopyCall { source: 0x10, kind: OpKind::CopyHostToDevice, ..inside });
+    recorded.set_context(0, 0, label);
+    recorded.copy(&inside);
+    recorded.memset(&memset);
+    let kinds: Vec<OpKind> = recorded
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            EventKind::Op { kind, .. } => Some(kind),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, [OpKind::CopyHostToDevice, OpKind::CopyDeviceToDevice, OpKind::Memset]);
+}
+
+#[test]
 fn kernels_of_an_operator_are_part_of_it_and_others_are_a_gap() {
     let recorded = Recorded::with_torch();
     let label = recorded.string("aten::mul").0;

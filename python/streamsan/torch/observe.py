@@ -1,0 +1,85 @@
+"""The dispatch mode for a GPU: operators run as they are, and are only recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from streamsan import _core
+from streamsan.torch import page_locked, readback, transfers
+from streamsan.torch.observed_copies import copy_between
+from streamsan.torch.plans import OPERATORS, Operator, Route, kernel_key
+from streamsan.torch.stream_handles import tell_record_stream
+from streamsan.torch.wrappers import Handling, handling
+
+
+class ObserveMode(TorchDispatchMode):
+    """Sees each operator of its thread, and of the engine's threads while its thread is in backward.
+
+    It computes nothing. The preloaded library records the runtime calls that an operator makes, such as
+    copies between host and device.
+    """
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # torch would wrap each call to keep the compiler out; while this mode is on, nothing is compiled.
+        return False
+
+    def __init__(self) -> None:
+        """Belongs to the thread that makes it."""
+        super().__init__()
+        self.recorder = _core.ThreadRecorder()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Runs the operator, and records it if it runs on the device."""
+        how = handling(types)
+        if how is not Handling.OURS:
+            return NotImplemented if how is Handling.WRAPPER else func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if not isinstance(func, OpOverload):
+            return func(*args, **kwargs)
+        operator = OPERATORS[func]
+        route = operator.route
+        if route is Route.PARTS:
+            with self:
+                return func.decompose(*args, **kwargs)
+        recorder = self.recorder
+        device = recorder.begin(operator.plan, args, kwargs)
+        if route is Route.KERNEL and device >= 0:
+            with self:
+                return func._op_dk(kernel_key(func), *args, **kwargs)
+        if device == -1 or route is Route.VIEW:
+            if operator.name == "record_stream":
+                tell_record_stream(*args, **kwargs)
+            return func(*args, **kwargs)
+        try:
+            if device < 0:
+                return page_locked.make(recorder, operator, func, args, kwargs)
+            if route is Route.COPY:
+                source, target = transfers.ends(operator, args, kwargs)
+                if source != target:
+                    return copy_between(self, recorder, operator, func, args, kwargs)
+            if route is Route.REAL:
+                out = func(*args, **kwargs)
+                recorder.note_sizes(out)
+                if kwargs.get("pin_memory"):
+                    recorder.announce_page_locked(out)
+                return out
+            out = self.run(operator, func, args, kwargs, device)
+            flags = int(operator.may_wait and readback.waits(operator.name, args, kwargs))
+            recorder.record(operator.plan, device, args, kwargs, out, flags)
+            return out
+        finally:
+            recorder.leave()
+
+    def run(
+        self, operator: Operator, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
+    ) -> Any:
+        """Runs an operator that is recorded afterwards."""
+        return func(*args, **kwargs)

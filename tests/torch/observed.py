@@ -1,0 +1,28 @@
+"""Runs a program under `streamsan run` with the recording of the mode for a GPU, computing as the virtual device does.
+
+`python observed.py SCRIPT [ARGUMENT ...]`
+"""
+
+import runpy
+import sys
+
+import torch  # noqa: F401, the layer is put in place once it is imported
+
+from streamsan.torch import threads
+from streamsan.torch.observe import ObserveMode
+from streamsan.torch.virtual import compute
+
+
+class Computing(ObserveMode):
+    """The mode for a GPU without one."""
+
+    def run(self, operator, func, args, kwargs, device):
+        return compute(operator, func, args, kwargs, device)
+
+
+threads._leave_thread()
+threads.StreamMode = Computing
+threads.enter_thread()
+
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
