@@ -5,6 +5,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, final
 
+from typing_extensions import Self
+
 @final
 class Plan:
     """An operator's plan, made once from its schema."""
@@ -31,6 +33,17 @@ class ThreadRecorder:
     def enter_backward(self) -> None: ...
     def leave_backward(self) -> None: ...
 
+class Observer:
+    """What a mode that observes inherits."""
+
+    recorder: ThreadRecorder
+    compute: Callable[..., Any] | None
+
+    def __new__(cls, compute: Callable[..., Any] | None = None) -> Self: ...
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None
+    ) -> Any: ...
+
 @final
 class Live:
     """A trace that is checked while it is written."""
@@ -41,6 +54,10 @@ class Live:
     def forget_findings(self) -> None: ...
     def last(self) -> int: ...
 
+def learn_operator(
+    function: Any, call: Callable[..., Any], operator: Any, plan: Plan, by_hand: bool
+) -> None: ...
+def read_tensors_natively(examples: list[Any]) -> bool: ...
 def audit(
     live: Live,
     catch_up: Callable[[int], bool],

@@ -13,11 +13,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use streamsan_record::table::TorchCallback;
 
-use crate::context::locate_callback;
+use crate::context::{attach, block_name, inside, locate_callback};
 use crate::errors::CaptureError;
 use crate::table::table;
 use crate::tensor::{expect_size, forget_size};
-use crate::torch_functions::current_raw_stream;
+use crate::torch_functions::{current_raw_stream, native_stream};
 
 /// Type of the virtual functions. Those with fewer parameters ignore the rest, which the calling convention of
 /// x86-64 Linux allows.
@@ -107,7 +107,7 @@ fn own_function(name: &str) -> Option<TraceFunction> {
 /// Runs `action` with the interpreter, unless it is going down, and leaves a pending exception as it is.
 fn with_python(action: impl FnOnce(Python<'_>)) {
     let guarded = catch_unwind(AssertUnwindSafe(|| {
-        Python::try_attach(|py| {
+        attach(|py| {
             let (mut kind, mut value, mut traceback) =
                 (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: the interpreter is attached; the three references go back to it below.
@@ -125,9 +125,11 @@ fn pass_on(callback: TorchCallback, a: usize, b: usize) {
     let Some(table) = table() else {
         return;
     };
-    with_python(|py| {
-        locate_callback(py);
-    });
+    if !inside() {
+        with_python(|py| {
+            locate_callback(py);
+        });
+    }
     // SAFETY: the table's functions may be called from any thread.
     unsafe { (table.torch_callback)(callback as u32, a as u64, b as u64) }
 }
@@ -141,14 +143,19 @@ unsafe extern "C" fn allocation(_this: *const c_void, _kind: c_int, pointer: usi
     let pointer = pointer as u64;
     // SAFETY: the table's functions may be called from any thread.
     let device = unsafe { (table.device_of)(pointer) };
-    let (mut stream, mut name) = (0, 0);
-    with_python(|py| {
-        // The allocator hands blocks out for the current stream of their device.
-        if device != u32::MAX {
-            stream = current_raw_stream(py, device).unwrap_or(0);
-        }
-        name = locate_callback(py);
-    });
+    let (mut stream, mut name) = (0, block_name());
+    // The allocator hands blocks out for the current stream of their device.
+    let known = if device == u32::MAX { Some(0) } else { native_stream(device) };
+    if let (Some(known), true) = (known, inside()) {
+        stream = known;
+    } else {
+        with_python(|py| {
+            if device != u32::MAX {
+                stream = current_raw_stream(py, device).unwrap_or(0);
+            }
+            name = locate_callback(py);
+        });
+    }
     expect_size(pointer);
     // SAFETY: as above.
     unsafe {

@@ -156,8 +156,34 @@ pub unsafe extern "C" fn locate(may_wait: u32) {
     if !holds_interpreter() && (may_wait == 0 || !has_python_state()) {
         return;
     }
+    if inside() {
+        return;
+    }
     // A panic must not unwind into the runtime's caller; its message has been printed.
-    drop(std::panic::catch_unwind(|| Python::try_attach(locate_callback)));
+    drop(std::panic::catch_unwind(|| attach(locate_callback)));
+}
+
+/// Runs `action` with the interpreter, unless that is going down.
+///
+/// For functions that torch or the runtime calls: torch gives the interpreter away while an operator runs, also where the
+/// operator was called from a function of this module. PyO3 counts calls and takes a thread inside such a function for
+/// one that has the interpreter.
+pub fn attach<R>(action: impl FnOnce(Python<'_>) -> R) -> Option<R> {
+    // SAFETY: the functions may be called from any thread; what is taken is given back.
+    unsafe {
+        if holds_interpreter() || ffi::Py_IsInitialized() == 0 || !has_python_state() {
+            return Python::try_attach(action);
+        }
+        let state = ffi::PyGILState_Ensure();
+        let answer = Python::try_attach(action);
+        ffi::PyGILState_Release(state);
+        answer
+    }
+}
+
+/// Whether a call of this thread was entered whose place is that of all that happens in it.
+pub fn inside() -> bool {
+    !OUTER.with_borrow(Vec::is_empty)
 }
 
 /// Whether the calling thread holds the interpreter: then attaching waits for nobody.

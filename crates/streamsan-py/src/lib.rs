@@ -16,6 +16,8 @@ mod frames;
 mod graphs;
 mod host_memory;
 mod live;
+mod native_tensor;
+mod observer;
 mod operation;
 mod plan;
 mod ranges;
@@ -54,6 +56,10 @@ mod _core {
     use crate::host_memory::{announce_page_locked, escape, record_stream};
     #[pymodule_export]
     use crate::live::Live;
+    #[pymodule_export]
+    use crate::native_tensor::read_tensors_natively;
+    #[pymodule_export]
+    use crate::observer::{Observer, learn_operator};
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]

@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::table::{has_page_locked, intern_text};
-use crate::tensor::{device_index, for_each_tensor};
+use crate::tensor::{device_index, device_of, for_each_tensor};
+use crate::torch_functions::is_tensor;
 
 /// Mode of an argument whose bytes are not touched.
 pub const METADATA: u32 = u32::MAX;
@@ -14,6 +15,8 @@ pub const METADATA: u32 = u32::MAX;
 /// the other operators they call.
 const ROUTES_WITHOUT_RECORD: [u32; 2] = [0, 5];
 const VIEW: u32 = 0;
+/// The route of operators that allocate, or make runtime calls that record themselves.
+const ALLOCATES: u32 = 1;
 /// The route of copies, which may cross devices.
 const COPY: u32 = 2;
 /// The route of operators that are computed on host tensors: no runtime call shows what they read on the host.
@@ -27,6 +30,20 @@ pub struct Input {
     pub mode: u32,
     /// The interned name.
     pub argument: u32,
+}
+
+impl Input {
+    /// The argument's value, if it is given.
+    fn value<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.position < args.len() {
+            return args.get_item(self.position).map(Some);
+        }
+        if kwargs.is_empty() { Ok(None) } else { kwargs.get_item(&self.name) }
+    }
 }
 
 /// An operator's plan, made once from its schema by `streamsan.torch.plans`.
@@ -46,6 +63,53 @@ pub struct Plan {
     page_locks: bool,
     /// Whether the operator may give a tensor other memory.
     may_move: bool,
+}
+
+/// What is done with an operator that runs as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Nothing of it is recorded.
+    View,
+    /// The memory that it makes is noted.
+    Allocates,
+    /// It is recorded with what it touches.
+    Recorded,
+    /// The same, for a copy that stays on its device.
+    Copies,
+    /// Something else.
+    ByHand,
+}
+
+impl Path {
+    /// Whether the arguments may ask for something that is not on this path: page-locked memory, another device.
+    pub fn needs_python(
+        self,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        device: i32,
+    ) -> PyResult<bool> {
+        let py = args.py();
+        let asked =
+            |name| -> PyResult<bool> { kwargs.get_item(name)?.map_or(Ok(false), |value| value.is_truthy()) };
+        match self {
+            Self::View => Ok(false),
+            Self::ByHand => Ok(true),
+            Self::Allocates | Self::Recorded => Ok(!kwargs.is_empty() && asked(intern!(py, "pin_memory"))?),
+            Self::Copies => {
+                for name in [intern!(py, "device"), intern!(py, "src"), intern!(py, "pin_memory")] {
+                    if !kwargs.is_empty() && kwargs.get_item(name)?.is_some_and(|value| !value.is_none()) {
+                        return Ok(true);
+                    }
+                }
+                for value in args.iter() {
+                    if is_tensor(&value)? && device_index(&value)? != device {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
 }
 
 #[pymethods]
@@ -79,6 +143,17 @@ impl Plan {
 }
 
 impl Plan {
+    /// What is done with the operator, if nothing speaks against it.
+    pub fn path(&self) -> Path {
+        match self.route {
+            VIEW => Path::View,
+            ALLOCATES => Path::Allocates,
+            COMPUTE => Path::Recorded,
+            COPY => Path::Copies,
+            _ => Path::ByHand,
+        }
+    }
+
     /// Whether the operator is recorded itself.
     pub fn is_recorded(&self) -> bool {
         !ROUTES_WITHOUT_RECORD.contains(&self.route)
@@ -106,17 +181,8 @@ impl Plan {
         kwargs: &Bound<'py, PyDict>,
         action: &mut dyn FnMut(&Input, &Bound<'py, PyAny>) -> PyResult<()>,
     ) -> PyResult<()> {
-        let positional = args.len();
-        let has_kwargs = !kwargs.is_empty();
         for input in &self.inputs {
-            let value = if input.position < positional {
-                Some(args.get_item(input.position)?)
-            } else if has_kwargs {
-                kwargs.get_item(&input.name)?
-            } else {
-                None
-            };
-            if let Some(value) = value {
+            if let Some(value) = input.value(args, kwargs)? {
                 for_each_tensor(&value, &mut |tensor| action(input, tensor))?;
             }
         }
@@ -140,16 +206,23 @@ impl Plan {
         }
     }
 
+    /// That of the first tensor on a device, or -1.
+    fn first_device(&self, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<i32> {
+        for input in &self.inputs {
+            if let Some(value) = input.value(args, kwargs)? {
+                let device = device_of(&value)?;
+                if device >= 0 {
+                    return Ok(device);
+                }
+            }
+        }
+        Ok(-1)
+    }
+
     /// The device on which the operator runs: that of its first device tensor, else the one it is asked to
     /// make its result on. -1 if it runs on the host.
     pub fn device(&self, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<i32> {
-        let mut device = -1;
-        self.for_each_input(args, kwargs, &mut |_, tensor| {
-            if device < 0 {
-                device = device_index(tensor)?;
-            }
-            Ok(())
-        })?;
+        let device = self.first_device(args, kwargs)?;
         if device >= 0 || kwargs.is_empty() {
             return Ok(device);
         }

@@ -1,6 +1,7 @@
 //! Which bytes a tensor covers.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pyo3::intern;
@@ -9,6 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 use streamsan_record::table::RawAccess;
 use streamsan_trace::Shape;
 
+use crate::native_tensor::{NativeTensor, native};
 use crate::table::table;
 use crate::torch_functions::{data_ptr, is_tensor, storage_bytes};
 
@@ -20,7 +22,7 @@ pub fn for_each_tensor<'py>(
     if value.is_none() {
         return Ok(());
     }
-    if is_tensor(value)? {
+    if native(value).is_some() || is_tensor(value)? {
         return action(value);
     }
     if let Ok(list) = value.cast::<PyList>() {
@@ -35,18 +37,62 @@ pub fn for_each_tensor<'py>(
     Ok(())
 }
 
+/// Device of the first of the tensors in a value that lies on one; -1 if none does.
+pub fn device_of(value: &Bound<'_, PyAny>) -> PyResult<i32> {
+    if value.is_none() {
+        return Ok(-1);
+    }
+    if native(value).is_some() || is_tensor(value)? {
+        return device_index(value);
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        for item in list.iter() {
+            let device = device_of(&item)?;
+            if device >= 0 {
+                return Ok(device);
+            }
+        }
+    } else if let Ok(tuple) = value.cast::<PyTuple>() {
+        for item in tuple.iter() {
+            let device = device_of(&item)?;
+            if device >= 0 {
+                return Ok(device);
+            }
+        }
+    }
+    Ok(-1)
+}
+
 /// Index of the tensor's device, or -1 if it lies in host memory.
 pub fn device_index(tensor: &Bound<'_, PyAny>) -> PyResult<i32> {
+    if let Some(device) = native(tensor).and_then(NativeTensor::device) {
+        return Ok(device);
+    }
     tensor.call_method0(intern!(tensor.py(), "get_device"))?.extract()
 }
 
 /// Address of the tensor's first element.
 pub fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if let Some(bytes) = native(tensor).and_then(NativeTensor::bytes) {
+        return Ok(bytes.address);
+    }
     data_ptr(tensor)
 }
 
 /// The bytes of a tensor as an access; `None` if it has none.
 pub fn access(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32) -> PyResult<Option<RawAccess>> {
+    if let Some(native) = native(tensor)
+        && let Some(bytes) = native.bytes()
+    {
+        let access =
+            RawAccess { address: bytes.address, length: bytes.length, shape: 0, mode, argument, reserved: 0 };
+        if bytes.contiguous || bytes.length == 0 {
+            return Ok((access.length > 0).then_some(access));
+        }
+        if let Some((sizes, strides)) = native.steps() {
+            return Ok(strided(access, &sizes, &strides, bytes.element));
+        }
+    }
     let py = tensor.py();
     let mut access =
         RawAccess { address: address(tensor)?, length: 0, shape: 0, mode, argument, reserved: 0 };
@@ -57,13 +103,16 @@ pub fn access(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32) -> PyResult<O
     let sizes: Vec<u64> = tensor.getattr(intern!(py, "shape"))?.extract()?;
     let strides: Vec<i64> = tensor.call_method0(intern!(py, "stride"))?.extract()?;
     let element: u64 = tensor.getattr(intern!(py, "itemsize"))?.extract()?;
-    let Some((shape, lowest)) = Shape::from_tensor(&sizes, &strides, element) else {
-        return Ok(None);
-    };
+    Ok(strided(access, &sizes, &strides, element))
+}
+
+/// The access to a tensor's first element widened to all of them.
+fn strided(mut access: RawAccess, sizes: &[u64], strides: &[i64], element: u64) -> Option<RawAccess> {
+    let (shape, lowest) = Shape::from_tensor(sizes, strides, element)?;
     access.address = access.address.wrapping_add_signed(lowest);
     access.length = shape.length();
     access.shape = intern_shape(shape);
-    Ok(Some(access))
+    Some(access)
 }
 
 static SHAPES: OnceLock<Mutex<FxHashMap<Shape, u32>>> = OnceLock::new();
@@ -89,10 +138,16 @@ fn intern_shape(shape: Shape) -> u32 {
 }
 
 /// Blocks handed out whose size no storage has told yet.
+/// How many there are.
+static UNSIZED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
 static UNSIZED: OnceLock<Mutex<FxHashSet<u64>>> = OnceLock::new();
 
 fn with_unsized<R>(action: impl FnOnce(&mut FxHashSet<u64>) -> R) -> R {
-    action(&mut UNSIZED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner))
+    let mut blocks = UNSIZED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let answer = action(&mut blocks);
+    UNSIZED_COUNT.store(blocks.len(), Ordering::Relaxed);
+    answer
 }
 
 /// A block was handed out at this address.
@@ -107,10 +162,15 @@ pub fn forget_size(address: u64) {
 
 /// Tells the recorder the size of the tensor's block, if it is not known yet.
 pub fn tell_size(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-    if with_unsized(|blocks| blocks.is_empty()) {
+    // Those of this thread's operator were added by this thread.
+    if UNSIZED_COUNT.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
-    let (start, size) = storage_bytes(tensor)?;
+    let known = native(tensor).and_then(|native| native.storage(native.bytes()?));
+    let (start, size) = match known {
+        Some(storage) => storage,
+        None => storage_bytes(tensor)?,
+    };
     if with_unsized(|blocks| blocks.remove(&start))
         && let Some(table) = table()
     {

@@ -1,11 +1,11 @@
 //! One user thread as the dispatch mode sees it.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use rustc_hash::FxHashMap;
 
 use crate::context::{self, BackwardCall, capture, thread_number};
 use crate::operation;
@@ -41,7 +41,7 @@ impl ForwardSites {
 #[derive(Default)]
 struct State {
     backward_calls: Vec<Arc<BackwardCall>>,
-    forward_sites: HashMap<u64, ForwardSites>,
+    forward_sites: FxHashMap<u64, ForwardSites>,
 }
 
 thread_local! {
@@ -61,7 +61,7 @@ pub struct ThreadRecorder {
 impl ThreadRecorder {
     /// Belongs to the thread that makes it.
     #[new]
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { owner: thread_number(), state: Mutex::default() }
     }
 
@@ -89,31 +89,7 @@ impl ThreadRecorder {
             }
             return Ok(-1);
         }
-        let call = self.state().backward_calls.last().cloned();
-        if !plan.is_recorded() && new_node.is_none() {
-            return Ok(device);
-        }
-        if let Some(call) = &call
-            && thread_number() != self.owner
-        {
-            context::serve(call);
-        }
-        let stack = capture(py);
-        if let Some(number) = new_node {
-            let mut state = self.state();
-            state
-                .forward_sites
-                .entry(thread_number())
-                .or_insert_with(ForwardSites::new)
-                .remember(number, stack.site);
-        }
-        if plan.is_recorded() {
-            let forward_site = self.forward_site(py, call.as_deref())?;
-            context::enter_as(stack, forward_site, plan.label, plan.is_whole());
-            if plan.reads_on_host() {
-                put_host_accesses(plan, args, kwargs)?;
-            }
-        }
+        self.enter(py, plan, args, kwargs, new_node)?;
         Ok(device)
     }
 
@@ -172,6 +148,43 @@ impl ThreadRecorder {
 }
 
 impl ThreadRecorder {
+    /// An operator is about to run on a device. If it is recorded itself, `context::leave` must follow.
+    pub fn enter(
+        &self,
+        py: Python<'_>,
+        plan: &Plan,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        new_node: Option<u64>,
+    ) -> PyResult<()> {
+        let call = self.state().backward_calls.last().cloned();
+        if !plan.is_recorded() && new_node.is_none() {
+            return Ok(());
+        }
+        if let Some(call) = &call
+            && thread_number() != self.owner
+        {
+            context::serve(call);
+        }
+        let stack = capture(py);
+        if let Some(number) = new_node {
+            let mut state = self.state();
+            state
+                .forward_sites
+                .entry(thread_number())
+                .or_insert_with(ForwardSites::new)
+                .remember(number, stack.site);
+        }
+        if plan.is_recorded() {
+            let forward_site = self.forward_site(py, call.as_deref())?;
+            context::enter_as(stack, forward_site, plan.label, plan.is_whole());
+            if plan.reads_on_host() {
+                put_host_accesses(plan, args, kwargs).inspect_err(|_| context::leave())?;
+            }
+        }
+        Ok(())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,7 +203,7 @@ impl ThreadRecorder {
 }
 
 /// Number of the node made on this thread since the last call, if one was.
-fn new_node(py: Python<'_>) -> PyResult<Option<u64>> {
+pub fn new_node(py: Python<'_>) -> PyResult<Option<u64>> {
     let next = next_sequence_number(py)?;
     Ok((SEQUENCE.replace(next) != next).then(|| next.wrapping_sub(1)))
 }

@@ -37,7 +37,43 @@ fn functions(py: Python<'_>) -> PyResult<&Functions> {
 
 /// Raw handle of the current stream of a device.
 pub fn current_raw_stream(py: Python<'_>, device: u32) -> PyResult<u64> {
-    functions(py)?.current_raw_stream.bind(py).call1((device,))?.extract()
+    // Asked for each operator, as above.
+    if let Some(stream) = native_stream(device) {
+        return Ok(stream);
+    }
+    let stream = functions(py)?.current_raw_stream.bind(py).call1((device,))?.extract()?;
+    CURRENT_STREAM
+        .get_or_init(|| find_current_stream().filter(|&ask| ask_stream(ask, device) == Some(stream)));
+    Ok(stream)
+}
+
+/// The same without Python, if that is known to work.
+pub fn native_stream(device: u32) -> Option<u64> {
+    ask_stream((*CURRENT_STREAM.get()?)?, device)
+}
+
+/// torch's C interface has it as a function of the device's index that writes the handle, and returns 0 if it could.
+type AskStream = unsafe extern "C" fn(i32, *mut u64) -> i32;
+
+static CURRENT_STREAM: OnceLock<Option<AskStream>> = OnceLock::new();
+
+fn ask_stream(ask: AskStream, device: u32) -> Option<u64> {
+    let mut stream = 0;
+    let device = i32::try_from(device).ok()?;
+    // SAFETY: the function has this type in torch's header, and there is room for what it writes.
+    (unsafe { ask(device, &raw mut stream) } == 0).then_some(stream)
+}
+
+fn find_current_stream() -> Option<AskStream> {
+    // SAFETY: plain C strings; the library is only looked for, not loaded, and never leaves the process; a missing
+    // function is null, which is `None`.
+    unsafe {
+        let library = libc::dlopen(c"libtorch_cuda.so".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if library.is_null() {
+            return None;
+        }
+        std::mem::transmute(libc::dlsym(library, c"aoti_torch_get_current_cuda_stream".as_ptr()))
+    }
 }
 
 /// Sequence number of the node that the engine runs on this thread, if it runs one.

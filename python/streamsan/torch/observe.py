@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -14,12 +15,32 @@ from streamsan.torch.plans import OPERATORS, Operator, Route, kernel_key
 from streamsan.torch.stream_handles import tell_record_stream
 from streamsan.torch.wrappers import Handling, handling
 
+# What an operator's object does when it is called, unless torch has put more into it.
+_CALLS_ONLY: Final = OpOverload.__call__.__code__.co_names == ("_op",)
 
-class ObserveMode(TorchDispatchMode):
+
+class _Learned(dict[object, Operator]):
+    """Operators that the native half of the mode knows; a missing one is told to it."""
+
+    def __missing__(self, func: OpOverload) -> Operator:
+        operator = self[func] = OPERATORS[func]
+        by_hand = operator.may_wait or operator.name == "record_stream"
+        call = func._op if _CALLS_ONLY else func
+        _core.learn_operator(func, call, operator, operator.plan, by_hand)
+        return operator
+
+
+_learned = _Learned()
+
+
+class ObserveMode(_core.Observer, TorchDispatchMode):
     """Sees each operator of its thread, and of the engine's threads while its thread is in backward.
 
-    It computes nothing. The preloaded library records the runtime calls that an operator makes, such as
-    copies between host and device.
+    It computes nothing, unless it is given a function that does. The preloaded library records the runtime
+    calls that an operator makes, such as copies between host and device.
+
+    torch calls the inherited `__torch_dispatch__`, which does what most operators need and leaves the rest to
+    `dispatch`.
     """
 
     supports_higher_order_operators = True
@@ -29,22 +50,18 @@ class ObserveMode(TorchDispatchMode):
         # torch would wrap each call to keep the compiler out; while this mode is on, nothing is compiled.
         return False
 
-    def __init__(self) -> None:
+    def __init__(self, compute: Callable[..., Any] | None = None) -> None:
         """Belongs to the thread that makes it."""
         super().__init__()
-        self.recorder = _core.ThreadRecorder()
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def dispatch(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the operator, and records it if it runs on the device."""
         how = handling(types)
         if how is not Handling.OURS:
-            return NotImplemented if how is Handling.WRAPPER else func(*args, **(kwargs or {}))
-        kwargs = kwargs or {}
+            return NotImplemented if how is Handling.WRAPPER else func(*args, **kwargs)
         if not isinstance(func, OpOverload):
             return func(*args, **kwargs)
-        operator = OPERATORS[func]
+        operator = _learned[func]
         route = operator.route
         if route is Route.PARTS:
             with self:
@@ -71,15 +88,12 @@ class ObserveMode(TorchDispatchMode):
                 if kwargs.get("pin_memory"):
                     recorder.announce_page_locked(out)
                 return out
-            out = self.run(operator, func, args, kwargs, device)
+            if self.compute is None:
+                out = func(*args, **kwargs)
+            else:
+                out = self.compute(operator, func, args, kwargs, device)
             flags = int(operator.may_wait and readback.waits(operator.name, args, kwargs))
             recorder.record(operator.plan, device, args, kwargs, out, flags)
             return out
         finally:
             recorder.leave()
-
-    def run(
-        self, operator: Operator, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], device: int
-    ) -> Any:
-        """Runs an operator that is recorded afterwards."""
-        return func(*args, **kwargs)
