@@ -7,6 +7,7 @@ round. The ideal time comes from rates measured in the same process, before and 
 """
 
 import argparse
+import importlib.util
 import json
 import statistics
 import time
@@ -89,24 +90,61 @@ def record_stream(function, items, out):
     torch.cuda.synchronize()
 
 
+class _Holder(torch.nn.Module):
+    """An item as the weight of a module that is called once and writes its result to where it goes."""
+
+    def __init__(self, function, item, target):
+        super().__init__()
+        self.function, self.target = function, target
+        self.weight = torch.nn.Parameter(item, requires_grad=False)
+
+    def forward(self, x):
+        self.target.copy_(self.function(self.weight.data), non_blocking=True)
+        return x
+
+
 def accelerate_hooks(function, items, out):
     """The offload hooks of accelerate: each item is the weight of a module that is called once."""
     from accelerate.hooks import AlignDevicesHook, add_hook_to_module, remove_hook_from_module
 
-    class Holder(torch.nn.Module):
-        def __init__(self, item):
-            super().__init__()
-            self.weight = torch.nn.Parameter(item, requires_grad=False)
-
-        def forward(self):
-            return function(self.weight.data)
-
     for item, target in zip(items, out, strict=True):
-        module = Holder(item)
+        module = _Holder(function, item, target)
         add_hook_to_module(module, AlignDevicesHook(execution_device="cuda:0", offload=True))
-        target.copy_(module(), non_blocking=True)
+        module(None)
         remove_hook_from_module(module)
     torch.cuda.synchronize()
+
+
+def ramtorch(function, items, out):
+    """RamTorch's OffloadModel, window of three: each item is the weight of a chunk. Made before the clock runs."""
+    from ramtorch import OffloadModel
+
+    chunks = [_Holder(function, item, target) for item, target in zip(items, out, strict=True)]
+    model = OffloadModel(chunks, device="cuda", window=3)
+    x = torch.zeros(1, device="cuda")
+
+    def go():
+        with torch.no_grad():
+            model(x)
+        torch.cuda.synchronize()
+
+    return go, model.close
+
+
+def block_streamer(function, items, out):
+    """block-streamer's StreamedModel, two blocks ahead: each item is the weight of a block. Made before."""
+    from block_streamer import StreamedModel
+
+    blocks = [_Holder(function, item, target) for item, target in zip(items, out, strict=True)]
+    model = StreamedModel(blocks, prefetch_ahead=2)
+    x = torch.zeros(1, device="cuda")
+
+    def go():
+        with torch.no_grad():
+            model(x)
+        torch.cuda.synchronize()
+
+    return go, model.close
 
 
 def managed(function, items, out):
@@ -115,13 +153,28 @@ def managed(function, items, out):
 
 
 CONTENDERS = {
-    "streamsan.pipeline": managed,
-    "hand-written, 3 slots": three_slots,
-    "record_stream, 4 ahead": record_stream,
-    "one stream": one_stream,
-    "serial": serial,
-    "accelerate hooks": accelerate_hooks,
+    "streamsan.pipeline": (managed, None),
+    "hand-written, 3 slots": (three_slots, None),
+    "record_stream, 4 ahead": (record_stream, None),
+    "one stream": (one_stream, None),
+    "serial": (serial, None),
+    "accelerate hooks": (accelerate_hooks, "accelerate"),
+    "RamTorch": (ramtorch, "ramtorch"),
+    "block-streamer": (block_streamer, "block_streamer"),
 }
+PREPARED = (ramtorch, block_streamer)
+"""Those that are made once for a case: page-locking and set-up are not in their times."""
+
+
+def installed():
+    """The contenders that are there; says which packages are missing."""
+    found = {}
+    for name, (contender, package) in CONTENDERS.items():
+        if package is None or importlib.util.find_spec(package) is not None:
+            found[name] = contender
+        else:
+            print(f"{name} is left out: the package {package} is not installed")
+    return found
 
 
 def timed(action):
@@ -182,7 +235,7 @@ def ideal(link, size, compute, issue, count):
     return up + compute + down + (count - 1) * turn
 
 
-def run_case(size, count_of_passes, total, rounds, link):
+def run_case(size, count_of_passes, total, rounds, link, contenders):
     """All contenders in turn on items of one size."""
     count = max(1, total // size)
     elements = size // 4
@@ -192,22 +245,37 @@ def run_case(size, count_of_passes, total, rounds, link):
     expected = [function(torch.full((4,), float(value))) for value in range(7)]
     compute, issue = function_seconds(function, items[0])
     best = ideal(link, size, compute, issue, count)
-    times = {name: [] for name in CONTENDERS}
-    peaks, wrong = {}, set()
+    times = {name: [] for name in contenders}
+    peaks, wrong, ready, closers = {}, {}, {}, []
+    for name, contender in contenders.items():
+        if contender in PREPARED:
+            try:
+                ready[name], close = contender(function, items, out)
+                closers.append(close)
+            except Exception as error:
+                wrong[name] = f"{type(error).__name__}: {error}"
+        else:
+            ready[name] = lambda contender=contender: contender(function, items, out)
     for turn in range(rounds + 1):
-        for name, contender in CONTENDERS.items():
+        for name, action in ready.items():
             for target in out:
                 target[:4].fill_(-1.0)
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
-            seconds = timed(lambda contender=contender: contender(function, items, out))
+            try:
+                seconds = timed(action)
+            except Exception as error:
+                wrong.setdefault(name, f"{type(error).__name__}: {error}")
+                continue
             peaks[name] = max(peaks.get(name, 0), torch.cuda.max_memory_allocated())
             for index in range(0, count, max(1, count // 64)):
                 value = expected[index % 7][0]
                 if not bool((out[index] == value).all()):
-                    wrong.add(name)
+                    wrong[name] = f"item {index} has not the right values"
             if turn > 0:
                 times[name].append(seconds)
+    for close in closers:
+        close()
     result = {
         "mib": size / MIB,
         "passes": count_of_passes,
@@ -221,6 +289,10 @@ def run_case(size, count_of_passes, total, rounds, link):
         f"\n{size / MIB:g} MiB x {count}, {count_of_passes} passes ({compute * 1e3:.3f} ms): ideal {best:.4f} s"
     )
     for name, values in times.items():
+        if not values:
+            result["contenders"][name] = {"right": False, "error": wrong.get(name)}
+            print(f"  {name:24} did not run: {wrong.get(name)}", flush=True)
+            continue
         middle = statistics.median(values)
         result["contenders"][name] = {
             "median_s": middle,
@@ -234,7 +306,7 @@ def run_case(size, count_of_passes, total, rounds, link):
         print(
             f"  {name:24} {middle:8.4f} s ({min(values):.4f} to {max(values):.4f})  {best / middle:6.1%} of ideal"
             f"  {middle / count * 1e6:9.1f} us an item  peak {peaks[name] / MIB:8.1f} MiB"
-            f"{'  WRONG' if name in wrong else ''}",
+            f"{'  WRONG: ' + wrong[name] if name in wrong else ''}",
             flush=True,
         )
     return result
@@ -250,6 +322,7 @@ def main():
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     print(torch.__version__, torch.cuda.get_device_name(0), flush=True)
+    contenders = installed()
     total = int(options.gib * (1 << 30))
     cases = []
     for mib in options.mib:
@@ -259,7 +332,7 @@ def main():
         print(f"both {link['both'] / 1e9:.1f} GB/s", flush=True)
         for count in options.passes:
             share = min(total, 2000 * size)
-            cases.append(run_case(size, count, share, options.rounds, link) | {"link": link})
+            cases.append(run_case(size, count, share, options.rounds, link, contenders) | {"link": link})
     if options.json:
         with open(options.json, "w") as file:
             json.dump(cases, file, indent=1)

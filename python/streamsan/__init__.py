@@ -20,11 +20,17 @@ if TYPE_CHECKING:
     from streamsan._marks import annotate as annotate
     from streamsan._marks import ignore as ignore
     from streamsan._marks import name as name
+    from streamsan._pipeline import FileSink as FileSink
+    from streamsan._pipeline import FileTensor as FileTensor
     from streamsan._pipeline import ItemError as ItemError
     from streamsan._pipeline import PipelineError as PipelineError
     from streamsan._pipeline import Results as Results
     from streamsan._pipeline import Statistics as Statistics
+    from streamsan._pipeline import page_lock as page_lock
     from streamsan._pipeline import pipeline as pipeline
+    from streamsan._pipeline import prefetch as prefetch
+    from streamsan._pipeline import read_records as read_records
+    from streamsan._pipeline import read_safetensors as read_safetensors
     from streamsan._report import Coverage as Coverage
     from streamsan._report import Edge as Edge
     from streamsan._report import Finding as Finding
@@ -51,6 +57,8 @@ __all__ = [
     "CaptureError",
     "Coverage",
     "Edge",
+    "FileSink",
+    "FileTensor",
     "Finding",
     "Fix",
     "Frame",
@@ -78,7 +86,11 @@ __all__ = [
     "check",
     "ignore",
     "name",
+    "page_lock",
     "pipeline",
+    "prefetch",
+    "read_records",
+    "read_safetensors",
     "record",
     "sanitize",
     "watch",
@@ -102,7 +114,19 @@ _HOMES = {
         "Reach",
         "Report",
     ),
-    "_pipeline": ("ItemError", "PipelineError", "Results", "Statistics", "pipeline"),
+    "_pipeline": (
+        "FileSink",
+        "FileTensor",
+        "ItemError",
+        "PipelineError",
+        "Results",
+        "Statistics",
+        "page_lock",
+        "pipeline",
+        "prefetch",
+        "read_records",
+        "read_safetensors",
+    ),
     "_session": ("Session", "record", "sanitize"),
     "_streams": ("GraphError", "ManagedStream", "StreamGraph"),
     "_watch_values": ("watch",),

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from streamsan import _core
 from streamsan._errors import StreamsanError
 from streamsan._marks import name as set_name
 
@@ -176,7 +177,7 @@ class StreamGraph:
         >>> streamsan.StreamGraph({"a": ["b"], "b": ["a"]})
         Traceback (most recent call last):
             ...
-        streamsan.GraphError: streams wait for each other: 'a' after 'b' after 'a': leave one of these out
+        streamsan.GraphError: streams wait for each other: `a` after `b` after `a`: leave one of these out
     """
 
     def __init__(self, after: dict[str, Iterable[str]]) -> None:
@@ -189,14 +190,10 @@ class StreamGraph:
             GraphError: if a name is not declared, or streams wait for each other.
         """
         self._after = {name: list(dict.fromkeys(names)) for name, names in after.items()}
-        for name, names in self._after.items():
-            for other in names:
-                if other not in self._after:
-                    raise GraphError(
-                        f"stream {name!r} is declared to come after {other!r}, which is not in the graph: "
-                        "declare it too"
-                    )
-        self.order = self._sorted()
+        try:
+            self.order = _core.order_streams(self._declared())
+        except ValueError as error:
+            raise GraphError(str(error)) from None
         self._streams: dict[str, ManagedStream] = {}
 
     def __getitem__(self, name: str) -> ManagedStream:
@@ -222,48 +219,17 @@ class StreamGraph:
 
     def to_dot(self) -> str:
         """Returns the graph in the DOT language: an arrow goes to the stream that waits."""
-        lines = ["digraph streams {", "  rankdir=LR;", "  node [shape=box];"]
-        lines += [f"  {_quoted(name)};" for name in self._after]
-        lines += [
-            f"  {_quoted(other)} -> {_quoted(name)};"
-            for name, names in self._after.items()
-            for other in names
-        ]
-        return "\n".join([*lines, "}", ""])
+        return _core.write_stream_graph(self._declared())
 
     def to_svg(self) -> str:
         """Returns the graph as a picture."""
-        from streamsan import _core
-
-        return _core.draw_stream_graph([(name, list(names)) for name, names in self._after.items()])
+        return _core.draw_stream_graph(self._declared())
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
 
-    def _sorted(self) -> list[str]:
-        order: list[str] = []
-        left = dict(self._after)
-        while left:
-            ready = next((name for name, names in left.items() if not any(n in left for n in names)), None)
-            if ready is None:
-                raise GraphError(f"streams wait for each other: {_cycle(left)}: leave one of these out")
-            order.append(ready)
-            del left[ready]
-        return order
-
-
-def _cycle(left: dict[str, list[str]]) -> str:
-    """Names a cycle among streams each of which waits for another one of them."""
-    path: list[str] = []
-    at = next(iter(left))
-    while at not in path:
-        path.append(at)
-        at = next(name for name in left[at] if name in left)
-    return " after ".join(repr(name) for name in [*path[path.index(at) :], at])
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    def _declared(self) -> list[tuple[str, list[str]]]:
+        return list(self._after.items())
 
 
 def _collect(value: object, tensors: list[torch.Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""The examples: each `bad.py` has the findings that its comments name, each `fixed.py` has none.
+"""The examples: each `bad.py` has the findings that its comments name, each `fixed.py` and `managed.py` has none.
 
 The comments are those of the scripts in `fail/`, see test_scripts.py. A bad example without them has at
 least one error.
@@ -71,9 +71,16 @@ def test_bad(folder, tmp_path):
     assert all(finding["fix"] is not None for finding in findings if finding["level"] == "error")
 
 
-@examples
-def test_fixed(folder, tmp_path):
-    file = folder / "fixed.py"
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=f"{folder.name}-{file.stem}")
+        for folder in EXAMPLES
+        for file in (folder / "fixed.py", folder / "managed.py")
+        if file.exists() or file.stem == "fixed"
+    ],
+)
+def test_fixed(file, tmp_path):
     assert not scripts.expectations(file.read_text())
     answer = report(file, tmp_path)
     assert answer["findings"] == []

@@ -69,7 +69,9 @@ mod _core {
     #[pymodule_export]
     use crate::report::{check, formats, render, suffixes, write_excerpt, write_program};
     #[pymodule_export]
-    use crate::runtime::draw_stream_graph;
+    use crate::runtime::{
+        draw_stream_graph, ideal_pipeline, order_streams, plan_pipeline, write_stream_graph,
+    };
     #[pymodule_export]
     use crate::settings::configure;
     #[pymodule_export]

@@ -32,5 +32,7 @@ pub use graph::{GraphError, StreamGraph};
 pub use host::{HostBuffer, HostRead, HostWrite};
 pub use operation::{Launch, Operation, Read, Running, Write};
 pub use pipeline::{Cancel, ItemError, Pipeline, PipelineError, PipelineOptions, Statistics};
-pub use plan::{Bound, Budget, Machine, Plan, PlanError, Work, ideal_seconds, plan};
+pub use plan::{
+    Bound, Budget, Machine, Plan, PlanError, WELL_FILLED, Work, ideal_of_stages, ideal_seconds, plan,
+};
 pub use stream::{Event, Stream};

@@ -10,16 +10,19 @@ from typing import Any
 
 import torch
 
+from streamsan import _core
+from streamsan._pipeline.chunks import Chunks
 from streamsan._pipeline.failures import PipelineError, failed_items
-from streamsan._pipeline.items import ALIGNMENT, flatten, places, signature
+from streamsan._pipeline.items import ALIGNMENT, Layouts, flatten
 from streamsan._pipeline.progress import Progress
 from streamsan._pipeline.results import Results, Statistics
 from streamsan._pipeline.run import Loop
+from streamsan._pipeline.sinks import PlainSink, Sink
 from streamsan._pipeline.slots import Slot
 
 _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
-_SLOTS = 4
-"""Three slots keep three stages busy; the fourth hides the hand-over between them."""
+_CHUNK = 32 << 20
+"""Bytes of a slot for items that are cut: as fast as larger ones, and others need not wait for long."""
 
 _LITTLE = 1 << 30
 """Bytes that are taken without asking the driver how much is free: to ask can take a millisecond."""
@@ -36,7 +39,10 @@ def pipeline(
     progress: bool = True,
     device: torch.device | str | int | None = None,
     grad: bool = False,
-    overlap: bool | None = None,
+    overlap: bool = True,
+    pack: int | None = None,
+    chunk: bool = False,
+    register: bool = False,
 ) -> Results:
     """Applies a torch function to any number of CPU tensors on the GPU, overlapped and in bounded memory.
 
@@ -47,7 +53,8 @@ def pipeline(
     Args:
         function: Called with one item whose tensors are on the device, on a stream of the pipeline. It may
             change them in place. What it returns, any nesting of tensors, is downloaded. It must not keep its
-            input beyond the call: a later item gets the same memory.
+            input beyond the call: a later item gets the same memory. If it runs out of device memory, slots
+            are given back and it is called again for the same item (not with ``grad``).
         tensors: The items: CPU tensors, or tuples, lists, dicts and dataclasses of them; any iterable, also a
             generator or a DataLoader. Page-locked tensors are copied from where they are and must not be
             changed before their result is there; others go through a staging buffer.
@@ -62,7 +69,16 @@ def pipeline(
         progress: Whether to show progress on a terminal.
         device: The device; by default the current one.
         grad: Whether autograd records what the function does.
-        overlap: Whether to use three streams. By default what is faster for these items, decided after a few.
+        overlap: Whether to use three streams; with one, nothing overlaps.
+        pack: Small items that share one upload and, where they can, one download, at most; each is still
+            given to the function alone. By default as many as make a copy worth its start.
+        chunk: Whether items larger than a slot are cut into runs of rows, along the first dimension, and
+            their results joined again. Only for functions that compute each row of their result from the
+            same row of the item. Slots are of at most 32 MiB then, or what ``item_bytes`` says.
+        register: Whether pageable memory of items and targets is page-locked where it is, for the time of the
+            call, instead of staged. That takes about as long as to stage it four times, so it is for memory
+            whose items come several times; for several calls see `page_lock`. Memory that cannot be locked,
+            and memory of less than 1 MiB, is staged. All of it stays locked until the call ends.
 
     Returns:
         The results in the order of the items, with ``statistics``.
@@ -81,6 +97,60 @@ def pipeline(
     """
     if not callable(function):
         raise TypeError(f"the first argument of a pipeline is its function, not {type(function).__name__}")
+    chosen = chosen_device(device)
+    if slots is not None and slots < 1:
+        raise ValueError(f"slots={slots}: a pipeline needs at least one slot")
+    if pack is not None and pack < 1:
+        raise ValueError(f"pack={pack}: at least one item travels at a time")
+    total = len(tensors) if isinstance(tensors, Sized) else None
+    if isinstance(out, Sized) and total is not None and len(out) != total:
+        raise ValueError(f"`out` has {len(out)} places for {total} items")
+    iterator = iter(tensors)
+    begin = time.monotonic()
+    with torch.cuda.device(chosen):
+        budget = _bytes(memory)
+        size, iterator = slot_size(item_bytes, iterator)
+        if size is None:
+            return _nothing()
+        if chunk:
+            # The pieces of an item are items of their own, and nobody knows how many there are.
+            size = _chunk_size(size, slots, budget) if item_bytes is None else size
+            plan = _plan(slots, pack if item_bytes is None else 1, size, budget, None)
+        else:
+            plan = _plan(slots, pack, size, budget, total)
+        count, together, filled = plan
+        plain = PlainSink(out)
+        sink: Sink = plain
+        if chunk:
+            chunks = Chunks(size * together, plain)
+            sink, iterator = chunks, chunks.cut(iterator)
+        loop = Loop(
+            function,
+            chosen,
+            # Nobody but the loop holds them: it may give some back.
+            [Slot(arena) for arena in allocate_slots(count, size * together, chosen, fewer=slots is None)],
+            sink,
+            Progress(progress, total),
+            filled=filled,
+            pack=pack,
+            grad=grad,
+            overlap=overlap,
+            register=register,
+        )
+        loop.run(iterator)
+    sink.results.statistics = loop.statistics(begin)
+    if sink.errors:
+        raise failed_items(sink.errors, sink.results) from sink.errors[0].error
+    return sink.results
+
+
+def chosen_device(device: torch.device | str | int | None) -> torch.device:
+    """The device that was asked for, or the current one.
+
+    Raises:
+        PipelineError: if there is none.
+        ValueError: if it is no CUDA device.
+    """
     if not torch.cuda.is_available():
         raise PipelineError(
             "a pipeline needs a CUDA device, and there is none: without one, `streamsan run` the script",
@@ -90,33 +160,7 @@ def pipeline(
     chosen = torch.device("cuda", torch.cuda.current_device()) if device is None else torch.device(device)
     if chosen.type != "cuda":
         raise ValueError(f"a pipeline needs a CUDA device, not {chosen}")
-    if slots is not None and slots < 1:
-        raise ValueError(f"slots={slots}: a pipeline needs at least one slot")
-    total = len(tensors) if isinstance(tensors, Sized) else None
-    if isinstance(out, Sized) and total is not None and len(out) != total:
-        raise ValueError(f"`out` has {len(out)} places for {total} items")
-    iterator = iter(tensors)
-    begin = time.monotonic()
-    with torch.cuda.device(chosen):
-        size, iterator = _slot_size(item_bytes, iterator)
-        if size is None:
-            return _nothing()
-        count = _slot_count(slots, size, _bytes(memory), total)
-        arenas = _arenas(count, size, chosen)
-        loop = Loop(
-            function,
-            chosen,
-            [Slot(arena, timed=True) for arena in arenas],
-            out,
-            Progress(progress, total),
-            grad,
-            overlap,
-        )
-        loop.run(iterator)
-    loop.results.statistics = loop.statistics(begin, size)
-    if loop.errors:
-        raise failed_items(loop.errors, loop.results) from loop.errors[0].error
-    return loop.results
+    return chosen
 
 
 def _nothing() -> Results:
@@ -125,7 +169,7 @@ def _nothing() -> Results:
     return results
 
 
-def _slot_size(item_bytes: int | None, iterator: Iterator[Any]) -> tuple[int | None, Iterator[Any]]:
+def slot_size(item_bytes: int | None, iterator: Iterator[Any]) -> tuple[int | None, Iterator[Any]]:
     """Bytes of a slot, from the first item if nothing was said; `None` if there is no item."""
     if item_bytes is not None:
         return max(-(-item_bytes // ALIGNMENT) * ALIGNMENT, 1), iterator
@@ -135,40 +179,54 @@ def _slot_size(item_bytes: int | None, iterator: Iterator[Any]) -> tuple[int | N
         return None, iterator
     leaves: list[torch.Tensor] = []
     flatten(first, leaves)
-    return max(places(signature(leaves))[1], 1), itertools.chain([first], iterator)
+    return max(Layouts().of(leaves).size, 1), itertools.chain([first], iterator)
 
 
-def _slot_count(slots: int | None, size: int, memory: int | None, total: int | None) -> int:
-    """How many slots there are room for, up to what was asked for."""
+def _chunk_size(size: int, slots: int | None, memory: int | None) -> int:
+    """Bytes of a slot for items that may be cut, where the first item needs ``size`` bytes."""
+    room = _CHUNK if memory is None else min(_CHUNK, memory // (slots or 4))
+    return max(min(size, room // ALIGNMENT * ALIGNMENT), ALIGNMENT)
+
+
+def _plan(
+    slots: int | None, pack: int | None, size: int, memory: int | None, total: int | None
+) -> tuple[int, int, int]:
+    """How many slots, how many items of ``size`` bytes go in each, and the bytes that fill a load well."""
     if memory is not None:
         budget = memory
-    elif size * (slots or _SLOTS) <= _LITTLE:
+    elif size * (slots or 4) <= _LITTLE:
         budget = _LITTLE
     else:
         budget = torch.cuda.mem_get_info()[0] // 2
-    fit = budget // size
-    if fit < 1 or (slots is not None and slots > fit):
-        wanted = slots or 1
-        raise PipelineError(
-            f"{wanted} slots of {size} bytes do not fit into {budget} bytes of device memory, {fit} do: "
-            "raise memory=, ask for fewer slots, or split the items",
-            [],
-            _nothing(),
-        )
-    if slots is not None:
-        return slots
-    return max(1, min(_SLOTS, fit, total if total is not None else _SLOTS))
-
-
-def _arenas(count: int, size: int, device: torch.device) -> list[torch.Tensor]:
     try:
-        return [torch.empty(size, dtype=torch.uint8, device=device) for _ in range(count)]
+        count, together, filled = _core.plan_pipeline(size, budget, total, slots)
+    except ValueError as error:
+        raise PipelineError(f"{error} (memory=, slots=; chunk=True cuts items)", [], _nothing()) from None
+    return count, together if pack is None else min(pack, together), filled
+
+
+def allocate_slots(count: int, size: int, device: torch.device, *, fewer: bool = False) -> list[torch.Tensor]:
+    """Allocates the slots, or as many as there is memory for if ``fewer`` will do.
+
+    Raises:
+        PipelineError: if they do not fit.
+    """
+    arenas: list[torch.Tensor] = []
+    try:
+        while len(arenas) < count:
+            arenas.append(torch.empty(size, dtype=torch.uint8, device=device))
     except torch.OutOfMemoryError as error:
-        raise PipelineError(
-            f"{count} slots of {size} bytes could not be allocated: lower memory= or slots=",
-            [],
-            _nothing(),
-        ) from error
+        if not (fewer and arenas):
+            raise PipelineError(
+                f"{count} slots of {size} bytes could not be allocated, {len(arenas)} could: lower "
+                "memory= or slots=, or cut the items with chunk=True",
+                [],
+                _nothing(),
+            ) from error
+        if len(arenas) > 1:
+            # The function needs memory too.
+            arenas.pop()
+    return arenas
 
 
 def _bytes(memory: int | str | None) -> int | None:

@@ -30,6 +30,13 @@ class ItemError:
         return f"item {self.index}: {self.stage}: {type(self.error).__name__}: {self.error}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """Stands for an item that cannot be uploaded, and says why."""
+
+    error: Exception
+
+
 class PipelineError(StreamsanError):
     """Some items failed, or a pipeline could not be made. The other items have their results.
 

@@ -22,15 +22,25 @@ class Leaf:
     number: int
 
 
+_LEAVES = tuple(Leaf(number) for number in range(32))
+
+
 def flatten(value: object, leaves: list[torch.Tensor]) -> object:
     """Appends the tensors of a value to ``leaves``; returns the value with each replaced by a `Leaf`.
 
-    Tuples, lists, dicts, named tuples and dataclasses are looked into. Anything else is kept as it is.
+    Tuples, lists, dicts, named tuples and dataclasses are looked into. What can be read into a tensor
+    counts as one. Anything else is kept as it is.
     """
-    if isinstance(value, torch.Tensor):
-        leaves.append(value)
-        return Leaf(len(leaves) - 1)
+    if isinstance(value, torch.Tensor) or is_lazy(value):
+        leaves.append(cast(torch.Tensor, value))
+        number = len(leaves) - 1
+        return _LEAVES[number] if number < len(_LEAVES) else Leaf(number)
     return _mapped(value, lambda part: flatten(part, leaves))
+
+
+def is_lazy(value: object) -> bool:
+    """Whether a value stands for a tensor that is read later: it has `read_into`, `shape` and `dtype`."""
+    return hasattr(type(value), "read_into")
 
 
 def rebuild(shape: object, leaves: Sequence[Any]) -> Any:
@@ -61,32 +71,74 @@ def _mapped(value: object, change: Callable[[object], object]) -> object:
 
 def signature(leaves: Sequence[torch.Tensor]) -> Signature:
     """Returns the shapes and types of some tensors."""
-    return tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+    return tuple([(leaf.shape, leaf.dtype) for leaf in leaves])
 
 
-def places(of: Signature) -> tuple[list[int], int]:
-    """Returns where each tensor lies in a slot, and the bytes of all, aligned.
+class Layout:
+    """Where the tensors of items of one signature lie, from the start of an item.
+
+    Attributes:
+        signature: Their shapes and types.
+        offsets: Where each tensor begins, in bytes.
+        size: Bytes of all, aligned.
+        nbytes: Bytes of the tensors themselves.
 
     Example:
         >>> import torch
-        >>> places(((torch.Size([4]), torch.float32), (torch.Size([2, 2]), torch.int64)))
+        >>> layout = Layout(((torch.Size([4]), torch.float32), (torch.Size([2, 2]), torch.int64)))
+        >>> layout.offsets, layout.size
         ([0, 512], 1024)
     """
-    offsets, end = [], 0
-    for shape, dtype in of:
-        offsets.append(end)
-        end += -(-shape.numel() * dtype.itemsize // ALIGNMENT) * ALIGNMENT
-    return offsets, end
+
+    __slots__ = ("nbytes", "offsets", "signature", "size")
+
+    def __init__(self, of: Signature) -> None:
+        """Works the places out."""
+        self.signature = of
+        self.offsets: list[int] = []
+        self.size = self.nbytes = 0
+        for shape, dtype in of:
+            self.offsets.append(self.size)
+            length = shape.numel() * dtype.itemsize
+            self.nbytes += length
+            self.size += -(-length // ALIGNMENT) * ALIGNMENT
 
 
-def views(arena: torch.Tensor, of: Signature) -> list[torch.Tensor]:
-    """Returns tensors of these shapes and types that lie in an arena of bytes."""
-    offsets, _ = places(of)
-    found = []
-    for (shape, dtype), offset in zip(of, offsets, strict=True):
-        length = shape.numel() * dtype.itemsize
-        found.append(arena[offset : offset + length].view(dtype).view(shape))
+class Layouts:
+    """The layouts of a pipeline: equal signatures have one object, so that layouts compare by identity."""
+
+    def __init__(self) -> None:
+        """Starts without any."""
+        self._known: dict[Signature, Layout] = {}
+
+    def of(self, leaves: Sequence[torch.Tensor]) -> Layout:
+        """Returns the layout of some tensors."""
+        key = signature(leaves)
+        known = self._known.get(key)
+        if known is None:
+            # Items of ever new shapes must not fill the memory of the host.
+            if len(self._known) > 1000:
+                self._known.clear()
+            known = self._known[key] = Layout(key)
+        return known
+
+
+def views(arena: torch.Tensor, layouts: Sequence[Layout]) -> list[list[torch.Tensor]]:
+    """Returns the tensors of items with these layouts, one item behind the other in an arena of bytes."""
+    found, begin = [], 0
+    for layout in layouts:
+        tensors = []
+        for (shape, dtype), offset in zip(layout.signature, layout.offsets, strict=True):
+            start = begin + offset
+            tensors.append(arena[start : start + shape.numel() * dtype.itemsize].view(dtype).view(shape))
+        found.append(tensors)
+        begin += layout.size
     return found
+
+
+def is_plain(leaf: torch.Tensor) -> bool:
+    """Whether the bytes of a tensor lie as those of a new one: one copy moves them, with none before it."""
+    return leaf.is_contiguous() and not (leaf.is_conj() or leaf.is_neg())
 
 
 def check_leaf(leaf: torch.Tensor, position: int) -> None:

@@ -18,7 +18,7 @@ class Statistics:
         seconds: From the first item to the last result.
         slots: How many items were on the device at once, at most.
         device_bytes: Device memory of the slots. The function's own tensors are not in it.
-        pinned_bytes: Page-locked host memory of the staging buffers.
+        pinned_bytes: Page-locked host memory of the staging buffers, and what was locked in place.
         upload: Seconds of one item's upload, the median of a sample; `None` if not measured.
         function: Seconds of one item's function on the device, likewise.
         download: Seconds of one item's download, likewise.

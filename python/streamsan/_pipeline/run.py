@@ -1,53 +1,32 @@
 """The loop of a pipeline.
 
-Three streams: uploads, the function, downloads. An item is submitted to all three in turn, with events
-between them and no wait of the host. The host waits in two places: before it fills a staging buffer again,
-and before it hands out a result. So the device's memory is that of the slots and of what the function makes,
-however far the host runs ahead, and neither `record_stream` nor a synchronize is needed.
-
-Where the host cannot even feed one stream, as with small items, three streams only cost events: the loop
-times a few items, and goes on with one stream if all stages of an item together take the device less than the
-host needs to submit it.
+Three streams: uploads, the function, downloads. A load, one item or several small ones, is submitted to all
+three in turn, with events between them and no wait of the host. The host waits in two places: before it fills
+a staging buffer again, and before it hands out a result. So the device's memory is that of the slots and of
+what the function makes, however far the host runs ahead, and neither `record_stream` nor a synchronize is
+needed.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
-from streamsan._pipeline.failures import ItemError
-from streamsan._pipeline.items import Signature, check_leaf, flatten, places, rebuild, signature
+from streamsan._pipeline.intake import Intake
+from streamsan._pipeline.items import Layouts, flatten, is_plain, rebuild
+from streamsan._pipeline.load import Events, Item, Load, Part
+from streamsan._pipeline.outlet import Outlet, Transfer
 from streamsan._pipeline.progress import Progress
-from streamsan._pipeline.results import Results, Statistics
-from streamsan._pipeline.slots import Slot, Stage, is_shared
+from streamsan._pipeline.registration import Registration
+from streamsan._pipeline.results import Statistics
+from streamsan._pipeline.sinks import Sink
+from streamsan._pipeline.slots import Slot, is_shared
 from streamsan._pipeline.timing import Sample
-
-_Events: TypeAlias = tuple[torch.cuda.Event, torch.cuda.Event, torch.cuda.Event]
-"""When an item was uploaded, computed, downloaded."""
-
-
-@dataclasses.dataclass
-class Item:
-    """One item on its way."""
-
-    index: int
-    shape: object
-    leaves: list[torch.Tensor]
-    signature: Signature = ()
-    failed: ItemError | None = None
-    staged: Future[list[torch.Tensor]] | None = None
-    stage: Stage | None = None
-    down_stage: Stage | None = None
-    result: object = None
-    targets: list[torch.Tensor] = dataclasses.field(default_factory=list)
-    arrived: Future[list[torch.Tensor]] | None = None
-    events: _Events | None = None
 
 
 class Loop:
@@ -58,374 +37,318 @@ class Loop:
         function: Callable[..., Any],
         device: torch.device,
         slots: Sequence[Slot],
-        out: Callable[[int, Any], None] | Sequence[Any] | None,
+        sink: Sink,
         progress: Progress,
-        grad: bool,
-        overlap: bool | None,
+        *,
+        filled: int,
+        pack: int | None = None,
+        grad: bool = False,
+        overlap: bool = True,
+        register: bool = False,
     ) -> None:
         """Makes the streams; the slots' memory belongs to the current stream."""
-        self.function, self.device, self.slots, self.out = function, device, slots, out
+        self.function, self.device, self.sink = function, device, sink
         self.progress, self.grad = progress, grad
+        self.slots = deque(slots)
+        self.slot_bytes = slots[0].size
+        self.registered = 0
         self.home = torch.cuda.current_stream(device)
-        self.up, self.compute, self.down = (torch.cuda.Stream(device) for _ in range(3))
+        self.compute = torch.cuda.Stream(device)
+        self.up, self.down = (torch.cuda.Stream(device) if overlap else self.compute for _ in range(2))
+        self.overlap = overlap
         for stream in (self.up, self.compute, self.down):
             stream.wait_stream(self.home)
-        self.undecided = overlap is None
-        if overlap is False:
-            self._join()
-        self.up_stages: list[Stage | None] = [None] * len(slots)
-        self.down_stages: list[Stage | None] = [None] * len(slots)
-        self.worker = ThreadPoolExecutor(1, "streamsan-upload")
-        self.finisher = ThreadPoolExecutor(1, "streamsan-download")
-        self.under_way: deque[Item] = deque()
-        self.ready: deque[Item] = deque()
-        self.results = Results()
-        self.errors: list[ItemError] = []
-        self.bytes_up = self.bytes_down = 0
+        layouts = Layouts()
+        self.registration = Registration() if register else None
+        self.intake = Intake(len(slots), self.slot_bytes, filled, pack, layouts, self.home, self.registration)
+        self.outlet = Outlet(len(slots), layouts, sink, self.registration)
+        self.layouts = layouts
+        self.under_way: deque[Part] = deque()
+        self.bytes_up = self.bytes_down = self.handed_out = 0
         self.sample = Sample()
-        self.events: list[_Events] = []
-        self.sizes: dict[Signature, int] = {}
+        self.events: list[Events] = []
         self.after: torch.cuda.Event | None = None
-        self.timed_from, self.begin = 0, time.perf_counter()
 
     def run(self, items: Iterator[Any]) -> None:
         """Runs all items. Whatever happens, nothing is under way when it returns."""
+        ahead = len(self.slots)
+        ready: deque[Load] = deque()
         try:
-            for index, source in enumerate(self._checked(items)):
-                self.ready.append(self._stage(index, source))
+            for load in self.intake.loads(items):
+                ready.append(load)
                 # Staging runs ahead of the copies by all slots but one: its buffer is free by then.
-                if len(self.ready) >= len(self.slots):
-                    self._submit(self.ready.popleft())
-            while self.ready:
-                self._submit(self.ready.popleft())
+                if len(ready) >= ahead:
+                    self._submit(ready.popleft())
+            while ready:
+                self._submit(ready.popleft())
             while self.under_way:
-                self._hand_out(self.under_way.popleft())
+                self._hand_out()
         finally:
             self._end()
 
-    def _checked(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Gives the items; one that the source cannot give is an item too, and the last one."""
-        while True:
+    def _submit(self, load: Load) -> None:
+        """Submits one load to all streams."""
+        if load.staged is not None:
             try:
-                item = next(items)
-            except StopIteration:
-                return
+                load.staged.result()
             except Exception as error:
-                yield _Failure(error)
-                return
-            yield item
+                for item in load.live:
+                    item.fail("upload", error)
+        slot = self.slots[0]
+        self.slots.rotate(-1)
+        begin = 0
+        while begin < len(load.items):
+            # The device keeps to its slots by itself; this bounds what the host has to remember.
+            while len(self.under_way) >= 2 * len(self.slots):
+                self._hand_out()
+            part = Part()
+            self.under_way.append(part)
+            begin = self._submit_part(load, slot, part, begin)
 
-    def _stage(self, index: int, source: object) -> Item:
-        """Takes an item apart and starts to fill its staging buffer if its memory is pageable."""
-        if isinstance(source, _Failure):
-            return Item(index, None, [], failed=ItemError(index, "source", source.error))
-        leaves: list[torch.Tensor] = []
-        shape = flatten(source, leaves)
-        item = Item(index, shape, leaves)
+    def _submit_part(self, load: Load, slot: Slot, part: Part, begin: int) -> int:
+        """Submits items of a load from one on; returns the first that is left for the next part."""
+        if all([item.failed is not None for item in load.items[begin:]]):
+            part.items = load.items[begin:]
+            return len(load.items)
+        part.events = events = self.events.pop() if self.events else _three_events()
+        clock = slot.clock if begin == 0 and self.sample.wants(load.number) else None
+        stage, end = "upload", len(load.items)
         try:
-            if not leaves:
-                raise TypeError(
-                    f"the item ({type(source).__name__}) holds no tensor: make tensors of arrays and numbers"
-                )
-            for position, leaf in enumerate(leaves):
-                check_leaf(leaf, position)
-            # The copies of an item are none of autograd's business.
-            item.leaves = leaves = [leaf.detach() if leaf.requires_grad else leaf for leaf in leaves]
-            item.signature = signature(leaves)
-            size = self._size(item.signature)
-            if size > self.slots[0].arena.numel():
-                raise ValueError(
-                    f"it needs {size} bytes, a slot has {self.slots[0].arena.numel()}: "
-                    "say item_bytes= for items of different sizes"
-                )
-            if not all(leaf.is_pinned() for leaf in leaves):
-                item.staged = self.worker.submit(self._fill, item, leaves)
-        except Exception as error:
-            item.failed = ItemError(index, "upload", error)
-        return item
-
-    def _size(self, of: Signature) -> int:
-        """Bytes of a slot for items of one signature."""
-        size = self.sizes.get(of)
-        if size is None:
-            if len(self.sizes) > 1000:
-                self.sizes.clear()
-            size = self.sizes[of] = places(of)[1]
-        return size
-
-    def _fill(self, item: Item, leaves: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Copies pageable memory to a staging buffer, in a thread of its own."""
-        turn = item.index % len(self.slots)
-        stage = self.up_stages[turn]
-        if stage is None:
-            stage = self.up_stages[turn] = Stage(self.slots[turn].arena.numel())
-        elif stage.free is not None:
-            # The item before was submitted: staging runs ahead by fewer items than there are buffers.
-            stage.free.synchronize()
-        item.stage = stage
-        staged = stage.views(item.signature)
-        for target, leaf in zip(staged, leaves, strict=True):
-            target.copy_(leaf)
-        return staged
-
-    def _submit(self, item: Item) -> None:
-        """Submits one item to all streams."""
-        # The device keeps to its slots by itself; this bounds what the host has to remember.
-        while len(self.under_way) >= 2 * len(self.slots):
-            self._hand_out(self.under_way.popleft())
-        self.under_way.append(item)
-        if item.failed is None and item.staged is not None:
-            try:
-                item.leaves = item.staged.result()
-            except Exception as error:
-                item.failed = ItemError(item.index, "upload", error)
-        if item.failed is not None:
-            return
-        if self.undecided:
-            self._decide(item.index)
-        slot = self.slots[item.index % len(self.slots)]
-        item.events = self.events.pop() if self.events else _three_events()
-        clock = slot.clock if self.sample.wants(item.index) else None
-        stage = "upload"
-        try:
-            inputs = self._upload(slot, item, item.events, clock)
+            if begin == 0:
+                self._upload(load, slot, part, clock)
             stage = "function"
-            self._compute(slot, item, item.events, inputs, clock)
+            end, transfer = self._compute(load, slot, part, begin, clock)
             stage = "download"
-            self._download(slot, item, item.events, clock)
+            self._download(slot, part, transfer, clock)
         except Exception as error:
-            item.failed = ItemError(item.index, stage, error)
-            # What was submitted of the item may still use the slot and its staging buffer.
-            uploaded, computed, downloaded = item.events
+            part.items = load.items[begin:end]
+            for item in part.items:
+                item.fail(stage, error)
+            # What was submitted may still use the slot and its staging buffer.
+            uploaded, computed, downloaded = events
             uploaded.record(self.up)
-            if self.up is not self.compute:
+            if self.overlap:
                 self.compute.wait_event(uploaded)
                 computed.record(self.compute)
                 self.down.wait_event(computed)
             downloaded.record(self.down)
         finally:
             torch.cuda.set_stream(self.home)
-        slot.downloaded = item.events[2]
+        slot.downloaded = events[2]
+        return end
 
-    def _decide(self, index: int) -> None:
-        """Goes on with one stream if that is faster, once enough items were timed."""
-        if index == self.sample.FIRST:
-            # What the first items warm up, for seconds perhaps, says nothing of the next ones.
-            self.timed_from, self.begin = index, time.perf_counter()
-        if index < self.sample.enough or not self.sample.is_ready():
-            return
-        self.undecided = False
-        stages = [seconds for seconds in self.sample.medians() if seconds is not None]
-        if stages and sum(stages) < (time.perf_counter() - self.begin) / (index - self.timed_from):
-            self._join()
-
-    def _join(self) -> None:
-        """Makes one stream of the three."""
-        for other in (self.up, self.down):
-            self.compute.wait_stream(other)
-        self.up = self.down = self.compute
-
-    def _upload(
-        self, slot: Slot, item: Item, events: _Events, clock: list[torch.cuda.Event] | None
-    ) -> list[torch.Tensor]:
-        inputs = slot.views(item.signature)
+    def _upload(self, load: Load, slot: Slot, part: Part, clock: list[torch.cuda.Event] | None) -> None:
+        assert part.events is not None
         torch.cuda.set_stream(self.up)
         if not self.home.query():
-            # The source may have made the item with work that is still under way there.
+            # The source may have made the items with work that is still under way there.
             self.up.wait_stream(self.home)
-        if slot.downloaded is not None and self.up is not self.compute:
+        if slot.downloaded is not None and self.overlap:
             self.up.wait_event(slot.downloaded)
         if clock is not None:
             clock[0].record(self.up)
-        for target, leaf in zip(inputs, item.leaves, strict=True):
-            target.copy_(leaf, non_blocking=True)
-            self.bytes_up += leaf.nbytes
+        copy_load(load, slot)
+        if load.stage is not None:
+            load.stage.busy = part.events[0]
+        self.bytes_up += sum([layout.nbytes for layout in load.key])
         if clock is not None:
             clock[1].record(self.up)
-        if item.stage is not None or self.up is not self.compute:
-            events[0].record(self.up)
-        if item.stage is not None:
-            item.stage.free = events[0]
-        return inputs
+        if load.stage is not None or self.overlap:
+            part.events[0].record(self.up)
 
     def _compute(
-        self,
-        slot: Slot,
-        item: Item,
-        events: _Events,
-        inputs: list[torch.Tensor],
-        clock: list[torch.cuda.Event] | None,
-    ) -> None:
-        if self.up is not self.compute:
-            torch.cuda.set_stream(self.compute)
+        self, load: Load, slot: Slot, part: Part, begin: int, clock: list[torch.cuda.Event] | None
+    ) -> tuple[int, Transfer]:
+        """Calls the function for items from one on, until their results take too much room."""
+        assert part.events is not None
+        torch.cuda.set_stream(self.compute)
+        if self.overlap:
             if self.after is not None:
                 self.compute.wait_event(self.after)
-                self.after = None
-            self.compute.wait_event(events[0])
-        # The upload has waited for the download of the slot's item before: its result may go, and this stream
-        # may use the memory again.
-        slot.kept = None
+            if begin == 0:
+                self.compute.wait_event(part.events[0])
+            elif slot.downloaded is not None:
+                # The results of the load's items before take all the room there is, until they have left.
+                self.compute.wait_event(slot.downloaded)
+        self.after = None
+        # The download of the slot's results before is waited for, by this stream or by the upload: they may
+        # go, and this stream may use the memory again.
+        slot.kept = kept = []
         if clock is not None:
             clock[2].record(self.compute)
-        # The slot's own tensors are for later items too: `requires_grad_`, `unsqueeze_` and an operation
-        # in place that autograd records would stay with them.
-        argument = rebuild(item.shape, [leaf.detach() for leaf in inputs])
-        if self.grad:
-            item.result = self.function(argument)
-        else:
-            with torch.no_grad():
-                item.result = self.function(argument)
+        places = dict(zip(map(id, load.live), slot.views(load.key), strict=True))
+        room, alone = slot.size, len(load.items) == 1
+        end = begin
+        with contextlib.nullcontext() if self.grad else torch.no_grad():
+            while end < len(load.items) and (room > 0 or end == begin):
+                item = load.items[end]
+                end += 1
+                part.items.append(item)
+                if item.failed is None:
+                    try:
+                        room -= self._called(load, item, places[id(item)], slot, part, alone)
+                        kept.append(item.found)
+                    except Exception as error:
+                        item.fail("function", error)
+            transfer = self.outlet.prepare(part, load, slot, end == len(load.items))
         if clock is not None:
             clock[3].record(self.compute)
-        if self.down is not self.compute:
-            events[1].record(self.compute)
+        if self.overlap:
+            part.events[1].record(self.compute)
+        return end, transfer
 
-    def _download(
-        self, slot: Slot, item: Item, events: _Events, clock: list[torch.cuda.Event] | None
-    ) -> None:
+    def _called(
+        self, load: Load, item: Item, inputs: list[torch.Tensor], slot: Slot, part: Part, alone: bool
+    ) -> int:
+        """Calls the function for one item; if device memory runs out, gives slots back and calls it again."""
+        while True:
+            try:
+                return self._call(item, inputs, slot, part, alone)
+            except torch.OutOfMemoryError:
+                # What autograd has recorded by then cannot be taken back.
+                if self.grad or len(self.slots) == 1:
+                    raise
+            # Here the exception has let go of what the function had made.
+            self._give_slots_back()
+            # The function may have changed its input.
+            self._upload_again(load, item, inputs, part)
+
+    def _give_slots_back(self) -> None:
+        """Frees half of the slots that are not in use, and all results that have left the device."""
+        self.down.synchronize()
+        for _ in range(len(self.slots) // 2):
+            self.slots.popleft()
+        for slot in list(self.slots)[:-1]:
+            slot.kept = None
+        torch.cuda.empty_cache()
+
+    def _upload_again(self, load: Load, item: Item, inputs: list[torch.Tensor], part: Part) -> None:
+        assert part.events is not None
+        leaves = item.leaves
+        if load.stage is not None:
+            leaves = load.stage.views(load.key)[load.live.index(item)]
+            load.stage.busy = part.events[0]
+        _copy(inputs, leaves)
+        part.events[0].record(self.compute)
+
+    def _call(self, item: Item, inputs: list[torch.Tensor], slot: Slot, part: Part, alone: bool) -> int:
+        """Calls the function for one item; returns the bytes that are kept for its download."""
+        # The slot's own tensors are for later items too: `requires_grad_`, `unsqueeze_` and an operation
+        # in place that autograd records would stay with them.
+        arguments = [leaf.detach() for leaf in inputs]
+        item.result = self.function(rebuild(item.shape, arguments))
         found: list[torch.Tensor] = []
         item.result = flatten(item.result, found)
-        for position, leaf in enumerate(found):
-            if not leaf.is_cuda:
+        item.found = found
+        item.in_place = (
+            len(found) == len(arguments)
+            and all([leaf is argument for leaf, argument in zip(found, arguments, strict=True)])
+            and self.layouts.of(found) is item.layout
+            and all(
+                [
+                    is_plain(leaf) and leaf.data_ptr() == own.data_ptr()
+                    for leaf, own in zip(found, inputs, strict=True)
+                ]
+            )
+        )
+        if item.in_place:
+            item.found = inputs
+            return 0
+        size = 0
+        # By position: a variable for the tensor would be one more that holds it.
+        for position in range(len(found)):
+            if not found[position].is_cuda:
                 # The function may keep it, and change it for the next item. A page-locked one may still be
                 # filled by a copy: that one is taken when the item is done.
-                if not leaf.is_pinned():
-                    found[position] = leaf.detach().clone()
-            elif leaf.device != slot.arena.device:
+                if not found[position].is_pinned():
+                    found[position] = found[position].detach().clone()
+                continue
+            if found[position].device != slot.arena.device:
                 raise ValueError(
-                    f"the function returned a tensor on {leaf.device}, the pipeline is on "
+                    f"the function returned a tensor on {found[position].device}, the pipeline is on "
                     f"{slot.arena.device}: bring it there in the function"
                 )
-        # By position: a variable for the tensor would be one more that holds it.
-        shared = any(
-            found[position].is_cuda and not slot.holds(found[position]) and is_shared(found, position)
-            for position in range(len(found))
-        )
-        slot.kept = found
-        given = self._given(item, found)
-        direct = (
-            given is not None
-            and all(leaf.is_pinned() for leaf in given)
-            and not any(leaf.is_pinned() for leaf in found)
-        )
-        targets = given if direct and given is not None else self._staging(item, found)
-        if self.down is not self.compute:
-            self.down.wait_event(events[1])
+            inside = slot.holds(found[position])
+            shared = not inside and is_shared(found, position)
+            if found[position].requires_grad:
+                found[position] = found[position].detach()
+            if inside and is_plain(found[position]):
+                item.in_slot = True
+                continue
+            if not is_plain(found[position]):
+                # The download would make it plain, in memory that nobody bounds.
+                found[position] = found[position].resolve_conj().resolve_neg().contiguous()
+            elif shared and alone:
+                part.shared = True
+            elif shared:
+                # The function keeps it and may write to it for the next item, which is submitted first.
+                found[position] = found[position].clone()
+            size += found[position].nbytes
+        return size
+
+    def _download(
+        self, slot: Slot, part: Part, transfer: Transfer, clock: list[torch.cuda.Event] | None
+    ) -> None:
+        assert part.events is not None
+        if self.overlap:
+            self.down.wait_event(part.events[1])
             torch.cuda.set_stream(self.down)
         if clock is not None:
             clock[4].record(self.down)
-        for target, leaf in zip(targets, found, strict=True):
-            if target is not leaf:
-                target.copy_(leaf.detach() if leaf.requires_grad else leaf, non_blocking=True)
-                self.bytes_down += leaf.nbytes
+        if transfer.sources:
+            _copy(transfer.targets, transfer.sources)
+            self.bytes_down += transfer.nbytes
         if clock is not None:
             clock[5].record(self.down)
-        events[2].record(self.down)
-        item.targets = targets
+        part.events[2].record(self.down)
         if clock is not None:
-            self.sample.took(clock)
-        if shared:
+            self.sample.took(clock, len(part.items))
+        if part.shared:
             # The function keeps what it returned and may write to it for the next item.
-            self.after = events[2]
-        if not direct:
-            item.arrived = self.finisher.submit(self._empty, events[2], targets, given)
-            if item.down_stage is not None:
-                item.down_stage.user = item.arrived
+            self.after = part.events[2]
+        self.outlet.finish(part, transfer, part.events[2])
 
-    def _given(self, item: Item, found: list[torch.Tensor]) -> list[torch.Tensor] | None:
-        """The caller's tensors for an item's result; `None` if there are none."""
-        if self.out is None or callable(self.out):
-            return None
-        given: list[torch.Tensor] = []
-        flatten(self.out[item.index], given)
-        if signature(given) != signature(found):
-            raise ValueError(f"the function returned {_spoken(found)}, `out` has room for {_spoken(given)}")
-        return given
+    def _hand_out(self) -> None:
+        part = self.under_way.popleft()
+        self.outlet.hand_out(part)
+        self.handed_out += len(part.items)
+        if part.events is not None and all([item.failed is None for item in part.items]):
+            self._reuse(part.events)
+        self.progress(len(self.sink.results), self.bytes_up + self.bytes_down)
 
-    def _staging(self, item: Item, found: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Page-locked memory for a result, free again after the item that used it before was emptied."""
-        turn = item.index % len(self.slots)
-        of = signature(found)
-        size = self._size(of)
-        stage = self.down_stages[turn]
-        if stage is not None and isinstance(stage.user, Future):
-            stage.user.exception()
-        if stage is None or stage.arena.numel() < size:
-            stage = self.down_stages[turn] = Stage(max(size, 1))
-        item.down_stage = stage
-        return [target if leaf.is_cuda else leaf for target, leaf in zip(stage.views(of), found, strict=True)]
-
-    @staticmethod
-    def _empty(
-        downloaded: torch.cuda.Event, staged: list[torch.Tensor], given: list[torch.Tensor] | None
-    ) -> list[torch.Tensor]:
-        """Copies a result from its staging buffer to where it goes, in a thread of its own."""
-        downloaded.synchronize()
-        if given is None:
-            return [leaf.clone() for leaf in staged]
-        for target, leaf in zip(given, staged, strict=True):
-            target.copy_(leaf)
-        return given
-
-    def _hand_out(self, item: Item) -> None:
-        """Waits for an item's result and gives it to the caller."""
-        value: Any = None
-        if item.failed is None:
-            try:
-                if item.arrived is not None:
-                    leaves = item.arrived.result()
-                else:
-                    assert item.events is not None
-                    item.events[2].synchronize()
-                    leaves = item.targets
-                value = rebuild(item.result, leaves)
-            except Exception as error:
-                item.failed = ItemError(item.index, "download", error)
-        if item.failed is not None:
-            self.errors.append(item.failed)
-            value = None
-        elif callable(self.out):
-            try:
-                self.out(item.index, value)
-            except Exception as error:
-                self.errors.append(ItemError(item.index, "out", error))
-            value = None
-        self.results.append(value)
-        if item.failed is None and item.events is not None:
-            self._reuse(item.events)
-        self.progress(len(self.results), self.bytes_up + self.bytes_down)
-
-    def _reuse(self, events: _Events) -> None:
-        """Takes the events of an item back, once nothing will ask for them."""
-        held = any(slot.downloaded is events[2] for slot in self.slots) or self.after is events[2]
-        if not held and all(stage is None or stage.free is not events[0] for stage in self.up_stages):
+    def _reuse(self, events: Events) -> None:
+        """Takes the events of a part back, once nothing will ask for them."""
+        held = any([slot.downloaded is events[2] for slot in self.slots]) or self.after is events[2]
+        if not held and not self.intake.stages.uses(events[0]):
             self.events.append(events)
 
     def _end(self) -> None:
         """Leaves nothing under way, and gives the slots back to the stream that they came from."""
-        self.worker.shutdown(cancel_futures=True)
-        self.finisher.shutdown(cancel_futures=True)
+        self.intake.end()
+        self.outlet.end()
         torch.cuda.set_stream(self.home)
         for stream in (self.up, self.compute, self.down):
             self.home.wait_stream(stream)
         for stream in (self.up, self.compute, self.down):
             stream.synchronize()
+        if self.registration is not None:
+            self.registered = self.registration.size
+            self.registration.release()
         self.progress.end()
 
-    def statistics(self, begin: float, slot_bytes: int) -> Statistics:
+    def statistics(self, begin: float) -> Statistics:
         """What was done since ``begin`` on the monotonic clock."""
-        stages = [stage for stage in (*self.up_stages, *self.down_stages) if stage is not None]
         times = self.sample.medians()
-        ideal, bound = self.sample.ideal(len(self.results), len(self.slots))
+        ideal, bound = self.sample.ideal(self.handed_out, len(self.slots))
         return Statistics(
-            items=len(self.results),
-            failed=len(self.errors),
+            items=len(self.sink.results),
+            failed=len(self.sink.errors),
             bytes_up=self.bytes_up,
             bytes_down=self.bytes_down,
             seconds=time.monotonic() - begin,
             slots=len(self.slots),
-            device_bytes=slot_bytes * len(self.slots),
-            pinned_bytes=sum(stage.arena.numel() for stage in stages),
+            device_bytes=self.slot_bytes * len(self.slots),
+            pinned_bytes=self.intake.stages.size + self.outlet.stages.size + self.registered,
             upload=times[0],
             function=times[1],
             download=times[2],
@@ -434,16 +357,22 @@ class Loop:
         )
 
 
-def _three_events() -> _Events:
+def copy_load(load: Load, slot: Slot) -> None:
+    """Copies a load to a slot, on the current stream."""
+    if load.stage is not None:
+        slot.span(load.size).copy_(load.stage.span(load.size), non_blocking=True)
+    else:
+        leaves = [leaf for item in load.live for leaf in item.leaves]
+        _copy([view for tensors in slot.views(load.key) for view in tensors], leaves)
+
+
+def _copy(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:
+    """Copies between the device and page-locked memory."""
+    if len(targets) == 1:
+        targets[0].copy_(sources[0], non_blocking=True)
+    else:
+        torch._foreach_copy_(list(targets), list(sources), non_blocking=True)
+
+
+def _three_events() -> Events:
     return torch.cuda.Event(), torch.cuda.Event(), torch.cuda.Event()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Failure:
-    """What the source raised instead of an item."""
-
-    error: Exception
-
-
-def _spoken(leaves: list[torch.Tensor]) -> str:
-    return ", ".join(f"{leaf.dtype} {list(leaf.shape)}" for leaf in leaves) or "no tensor"

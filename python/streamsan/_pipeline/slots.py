@@ -1,25 +1,30 @@
-"""Slots: the device memory of a pipeline, and the events that say who is done with it."""
+"""Slots and staging buffers: the fixed memory of a pipeline, and what says that it is free again."""
 
 from __future__ import annotations
 
 import sys
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import torch
 
-from streamsan._pipeline.items import Signature, views
+from streamsan._pipeline.items import Layout, views
 
 
 class Arena:
-    """Bytes, and the tensors that lie in them for items of each signature."""
+    """Bytes, and the tensors that lie in them for items of each layout."""
 
     def __init__(self, arena: torch.Tensor) -> None:
         """Takes the bytes."""
         self.arena = arena
-        self._views: dict[Signature, list[torch.Tensor]] = {}
+        self.size = arena.numel()
+        self._views: dict[tuple[Layout, ...], list[list[torch.Tensor]]] = {}
+        self._span = arena
 
-    def views(self, of: Signature) -> list[torch.Tensor]:
-        """Returns the tensors for items of one signature."""
+    def views(self, of: tuple[Layout, ...]) -> list[list[torch.Tensor]]:
+        """Returns the tensors of items with these layouts, one item behind the other."""
         known = self._views.get(of)
         if known is None:
             # Items of ever new shapes must not fill the memory of the host.
@@ -28,51 +33,108 @@ class Arena:
             known = self._views[of] = views(self.arena, of)
         return known
 
+    def span(self, size: int) -> torch.Tensor:
+        """Returns the first bytes."""
+        if self._span.numel() != size:
+            self._span = self.arena[:size]
+        return self._span
+
 
 class Slot(Arena):
-    """Device memory for one item, used by one item after another.
+    """Device memory for one load, used by one load after another.
 
-    An upload waits for the download of the slot's item before, the function for the upload, the download for
+    An upload waits for the download of the slot's load before, the function for the upload, the download for
     the function. No tensor of a slot is freed while a pipeline runs, and what the function returned is kept
     until the function's stream has been made to wait for its download.
 
     Attributes:
-        downloaded: When the last item that used the slot has left it; `None` if there was none.
+        downloaded: When the last load that used the slot has left it; `None` if there was none.
         kept: What the function returned for it.
+        clock: Events that time a load.
     """
 
-    def __init__(self, arena: torch.Tensor, timed: bool) -> None:
+    def __init__(self, arena: torch.Tensor) -> None:
         """Takes an arena of bytes on the device."""
         super().__init__(arena)
         self.downloaded: torch.cuda.Event | None = None
         self.kept: Any = None
-        self.clock = [torch.cuda.Event(enable_timing=True) for _ in range(6)] if timed else None
+        self.clock = [torch.cuda.Event(enable_timing=True) for _ in range(6)]
+        self._address = arena.untyped_storage().data_ptr()
 
     def holds(self, leaf: torch.Tensor) -> bool:
         """Whether a tensor lies in the slot."""
-        return bool(leaf.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr())
+        return bool(leaf.untyped_storage().data_ptr() == self._address)
 
 
 class Stage(Arena):
-    """Page-locked host memory for one item on its way.
+    """Page-locked host memory for one load on its way.
 
     Attributes:
-        free: When the copy from it that was submitted last has finished.
-        user: The item whose result lies in it.
+        busy: What has to be waited for before it is filled again: the copy from it, or who empties it.
     """
 
     def __init__(self, size: int) -> None:
         """Allocates ``size`` bytes.
 
         Raises:
-            RuntimeError: if the memory cannot be page-locked.
+            MemoryError: if the memory cannot be page-locked.
         """
-        super().__init__(torch.empty(size, dtype=torch.uint8, pin_memory=True))
-        self.free: torch.cuda.Event | None = None
-        self.user: Any = None
+        try:
+            arena = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        except RuntimeError as error:
+            raise MemoryError(
+                f"{size} bytes of page-locked host memory for staging were refused "
+                f"({str(error).splitlines()[0]}): "
+                "ask for fewer or smaller slots (slots=, memory=, pack=1), or give page-locked tensors"
+            ) from error
+        super().__init__(arena)
+        self.busy: torch.cuda.Event | Future[Any] | None = None
+
+    def wait(self) -> None:
+        """Blocks until it may be filled."""
+        if isinstance(self.busy, Future):
+            self.busy.exception()
+        elif self.busy is not None:
+            self.busy.synchronize()
 
 
-def is_shared(leaves: list[torch.Tensor], position: int) -> bool:
+class Stages:
+    """Staging buffers, taken in turn and made when they are needed first."""
+
+    def __init__(self, count: int) -> None:
+        """At most ``count`` of them."""
+        self._count = count
+        self._stages: deque[Stage] = deque()
+
+    def take(self, size: int) -> Stage:
+        """Returns the buffer that was taken longest ago, free and with room for ``size`` bytes.
+
+        Raises:
+            MemoryError: if memory cannot be page-locked.
+        """
+        if len(self._stages) < self._count:
+            stage = Stage(max(size, 1))
+        else:
+            stage = self._stages[0]
+            stage.wait()
+            if stage.size < size:
+                stage = Stage(size)
+            self._stages.popleft()
+        self._stages.append(stage)
+        return stage
+
+    def uses(self, event: torch.cuda.Event) -> bool:
+        """Whether somebody may still ask for an event here."""
+        # Another thread may take a buffer meanwhile.
+        return any(stage.busy is event for stage in tuple(self._stages))
+
+    @property
+    def size(self) -> int:
+        """Bytes of all buffers."""
+        return sum(stage.size for stage in tuple(self._stages))
+
+
+def is_shared(leaves: Sequence[torch.Tensor], position: int) -> bool:
     """Whether somebody but the list holds a tensor that a function returned, or its memory.
 
     Then the function may write to it again while the download still reads it.

@@ -1,4 +1,4 @@
-"""Times of a sample of items, from CUDA's own events."""
+"""Times of a sample of loads, from CUDA's own events."""
 
 from __future__ import annotations
 
@@ -6,50 +6,42 @@ from statistics import median
 
 import torch
 
+from streamsan import _core
+
 
 class Sample:
-    """The first items of a pipeline are timed; their events cost a few microseconds each."""
+    """The first loads of a pipeline are timed; their events cost a few microseconds each."""
 
     SIZE = 12
     FIRST = 2
 
     def __init__(self) -> None:
         """Starts without times."""
-        self._clocks: list[list[torch.cuda.Event]] = []
+        self._clocks: dict[int, tuple[list[torch.cuda.Event], int]] = {}
         self._times: list[tuple[float, float, float]] | None = None
         self._left = self.SIZE
 
-    def wants(self, index: int) -> bool:
-        """Whether an item is to be timed: not the very first ones, which warm things up."""
-        return self.FIRST <= index and self._left > 0
+    def wants(self, number: int) -> bool:
+        """Whether a load is to be timed: not the very first ones, which warm things up."""
+        return self.FIRST <= number and self._left > 0
 
-    @property
-    def enough(self) -> int:
-        """The first item after the sample."""
-        return self.FIRST + self.SIZE
-
-    def is_ready(self) -> bool:
-        """Whether all timed items have left the device, so that to ask for their times does not wait."""
-        return bool(self._clocks) and all(clock[5].query() for clock in self._clocks)
-
-    def took(self, clock: list[torch.cuda.Event]) -> None:
-        """The six events of an item were recorded: begin and end of upload, function, download."""
+    def took(self, clock: list[torch.cuda.Event], items: int) -> None:
+        """The events of a load of some items were recorded: begin and end of upload, function, download."""
         self._left -= 1
-        self._clocks.append(clock)
+        # A slot's events are recorded again by its next load: only the last times are still there.
+        self._clocks[id(clock)] = clock, items
 
     def medians(self) -> tuple[float | None, float | None, float | None]:
         """Seconds of upload, function and download; `None` without a sample. Everything has finished."""
         if self._times is None:
-            # A slot's events are recorded again by its next item: only the last times are still there.
-            clocks = {id(clock): clock for clock in self._clocks}.values()
             try:
                 self._times = [
                     (
-                        clock[0].elapsed_time(clock[1]) / 1e3,
-                        clock[2].elapsed_time(clock[3]) / 1e3,
-                        clock[4].elapsed_time(clock[5]) / 1e3,
+                        clock[0].elapsed_time(clock[1]) / 1e3 / items,
+                        clock[2].elapsed_time(clock[3]) / 1e3 / items,
+                        clock[4].elapsed_time(clock[5]) / 1e3 / items,
                     )
-                    for clock in clocks
+                    for clock, items in self._clocks.values()
                 ]
             except RuntimeError:
                 self._times = []
@@ -63,12 +55,4 @@ class Sample:
         upload, function, download = self.medians()
         if upload is None or function is None or download is None or items == 0:
             return None, None
-        handover = 3e-6
-        whole = upload + function + download
-        turn, bound = max(
-            (upload, "the upload"),
-            (function, "the function"),
-            (download, "the download"),
-            ((whole + 3 * handover) / slots, "the number of slots"),
-        )
-        return whole + 2 * handover + (items - 1) * turn, bound
+        return _core.ideal_pipeline(upload, function, download, items, slots)

@@ -45,6 +45,9 @@ class StreamMode(TorchDispatchMode):
         if route is Route.PARTS:
             with self:
                 return func.decompose(*args, **kwargs)
+        if operator.copies_many and transfers.any_crosses(*args, **kwargs):
+            with self:
+                return transfers.copy_each(*args, **kwargs)
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
         if route is Route.KERNEL and device >= 0:

@@ -58,6 +58,8 @@ class Operator:
     """Names of arguments that are replaced by the result (`out=`)."""
     may_wait: bool
     """Whether the host may wait for its stream."""
+    copies_many: bool
+    """Whether it is one call for many copies, each of which may cross devices."""
 
 
 class Operators(dict[object, Operator]):
@@ -97,6 +99,7 @@ def make_operator(func: OpOverload) -> Operator:
         argument_names=tuple(argument.name for argument in schema.arguments),
         out_names=tuple(argument.name for argument in schema.arguments if argument.is_out),
         may_wait=name in readback.ALWAYS or name in readback.INDEXED,
+        copies_many=name == "_foreach_copy_",
     )
 
 

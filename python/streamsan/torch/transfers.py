@@ -63,6 +63,17 @@ def is_plain(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return source.is_contiguous(memory_format=kwargs["memory_format"]) and is_dense(source)
 
 
+def any_crosses(self: list[torch.Tensor], src: list[torch.Tensor], non_blocking: bool = False) -> bool:
+    """Whether one of several copies goes from one device to another: torch then does one after the other."""
+    return any(target.device != source.device for target, source in zip(self, src, strict=False))
+
+
+def copy_each(self: list[torch.Tensor], src: list[torch.Tensor], non_blocking: bool = False) -> None:
+    """Does several copies as torch does them. To be called with the mode on."""
+    for target, source in zip(self, src, strict=True):
+        target.copy_(source, non_blocking)
+
+
 def copy_in_steps(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Copies with temporaries. To be called with the mode on: each step is an operator."""
     if operator.name == "copy_":

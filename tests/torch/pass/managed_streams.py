@@ -40,8 +40,8 @@ part = right.run(lambda value: value * 2, made[:10])
 assert right.result(part).sum().item() == 20.0
 
 for wrong, said in (
-    ({"infer": ["preproces"]}, "'preproces', which is not in the graph"),
-    ({"a": ["b"], "b": ["c"], "c": ["b"]}, "'b' after 'c' after 'b'"),
+    ({"infer": ["preproces"]}, "`preproces`, which is not in the graph"),
+    ({"a": ["b"], "b": ["c"], "c": ["b"]}, "`b` after `c` after `b`"),
 ):
     try:
         streamsan.StreamGraph(wrong)

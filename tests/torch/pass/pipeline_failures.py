@@ -65,12 +65,13 @@ error = failure(lambda x: x, items, out=refusing)
 assert taken == list(range(12)) and error.errors[0].stage == "out"
 wrong = [torch.empty(99) for _ in items]
 assert "`out` has room for" in str(failure(lambda x: x, items, out=wrong).errors[0])
-assert "do not fit into 100 bytes" in str(failure(lambda x: x, items, memory=100))
+assert "the budget is 100: raise" in str(failure(lambda x: x, items, memory=100))
 assert "5 slots of 512 bytes" in str(failure(lambda x: x, items, memory=2048, slots=5))
 
 for options, said in (
     ({"memory": "lots"}, "is no size"),
     ({"slots": 0}, "at least one slot"),
+    ({"pack": 0}, "at least one item"),
     ({"device": "cpu"}, "needs a CUDA device"),
     ({"out": [torch.empty(1)]}, "1 places for 12 items"),
 ):
