@@ -56,8 +56,11 @@ for pack in (1, 3):
     streamsan.pipeline(lambda x: (x * 2).repeat(4), pinned, **options)
     streamsan.pipeline(lambda x: x * 2, items, **options)
     streamsan.pipeline(lambda x: x * 2, made_on_the_device(), **options)
-for batch in streamsan.prefetch(pinned, slots=2):
-    batch.mul_(2)
+batches = streamsan.prefetch(pinned, slots=2)
+next(batches)
+with torch.cuda.stream(torch.cuda.Stream()):
+    for batch in batches:
+        batch.mul_(2)
 rows = [item.reshape(-1, 4).contiguous() for item in pinned]
 streamsan.pipeline(lambda x: x.mul_(2), rows, memory=2048, slots=2, chunk=True)
 streamsan.pipeline(lambda x: x * 2, rows, memory=2048, slots=2, chunk=True, out=[x.view(-1, 4) for x in out])

@@ -17,6 +17,7 @@ use crate::streams::with_state;
 struct Configuration {
     devices: u32,
     memory: u64,
+    page_locked: u64,
 }
 
 thread_local! {
@@ -36,7 +37,8 @@ fn configuration() -> &'static Configuration {
         let devices = number(names::DEVICE_COUNT).unwrap_or(1).min(MOST_DEVICES);
         let memory = number(names::DEVICE_MEMORY)
             .unwrap_or_else(|| (host_memory() / 2 / u64::from(devices.max(1))) & !0xfff);
-        Configuration { devices, memory }
+        let page_locked = number(names::PAGE_LOCKED_MEMORY).unwrap_or(u64::MAX);
+        Configuration { devices, memory, page_locked }
     })
 }
 
@@ -77,6 +79,11 @@ fn named_devices(list: &str) -> u32 {
 /// Bytes of memory of each device.
 pub fn memory_limit() -> u64 {
     configuration().memory
+}
+
+/// Bytes of host memory that may be page-locked.
+pub fn page_locked_limit() -> u64 {
+    configuration().page_locked
 }
 
 /// The calling thread's current device.

@@ -11,7 +11,7 @@ use streamsan_trace::{DeviceId, MemorySpace};
 
 use crate::call::{call, give, read, record, write};
 use crate::capture::unsafe_call;
-use crate::devices::{current_device, memory_limit};
+use crate::devices::{current_device, memory_limit, page_locked_limit};
 use crate::errors::{Answer, Code};
 use crate::protection;
 use crate::regions::{Region, RegionKind, Regions};
@@ -131,7 +131,14 @@ fn locate(caller: usize) {
     }
 }
 
+/// Refuses page-locked memory past the limit, as a system does that has no more pages to lock.
+fn lockable(size: usize) -> Answer {
+    let locked = read(&REGIONS)?.page_locked();
+    if locked.saturating_add(size as u64) > page_locked_limit() { Err(Code::MEMORY_ALLOCATION) } else { Ok(()) }
+}
+
 fn allocate_host(size: usize, flags: u32) -> Result<usize, Code> {
+    lockable(size)?;
     let start = if protection::enabled() { protection::allocate(size) } else { map(size, 4096) };
     let start = start.ok_or(Code::MEMORY_ALLOCATION)?;
     let device = current_device();
@@ -232,6 +239,7 @@ extern "C" fn host_register(pointer: usize, size: usize, flags: c_uint, caller: 
             return Err(Code::INVALID_VALUE);
         }
         unsafe_call()?;
+        lockable(size)?;
         let device = current_device();
         {
             let mut regions = write(&REGIONS)?;

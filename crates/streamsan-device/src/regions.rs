@@ -45,6 +45,7 @@ pub struct Region {
 pub struct Regions {
     by_start: BTreeMap<usize, Region>,
     used: Vec<u64>,
+    page_locked: u64,
 }
 
 /// Device memory is given out and counted in pieces of this many bytes.
@@ -57,7 +58,7 @@ fn rounded(size: usize) -> u64 {
 impl Regions {
     /// No regions.
     pub const fn new() -> Self {
-        Self { by_start: BTreeMap::new(), used: Vec::new() }
+        Self { by_start: BTreeMap::new(), used: Vec::new(), page_locked: 0 }
     }
 
     /// Bytes in use on a device.
@@ -86,8 +87,16 @@ impl Regions {
         }
     }
 
+    /// Bytes of host memory that are page-locked.
+    pub fn page_locked(&self) -> u64 {
+        self.page_locked
+    }
+
     /// Adds a region.
     pub fn insert(&mut self, region: Region) {
+        if region.kind.device().is_none() {
+            self.page_locked += region.size as u64;
+        }
         self.by_start.insert(region.start, region);
     }
 
@@ -96,7 +105,11 @@ impl Regions {
         if !is_kind(self.by_start.get(&start)?.kind) {
             return None;
         }
-        self.by_start.remove(&start)
+        let region = self.by_start.remove(&start)?;
+        if region.kind.device().is_none() {
+            self.page_locked -= region.size as u64;
+        }
+        Some(region)
     }
 
     /// The region that holds this address.
@@ -147,6 +160,18 @@ mod tests {
         regions.release(0, 1000);
         assert!(regions.reserve(0, 1, 2048));
         assert!(!regions.reserve(0, usize::MAX, 2048));
+    }
+
+    #[test]
+    fn page_locked_memory_is_counted() {
+        let mut regions = Regions::new();
+        regions.insert(region(100, 10, RegionKind::HostRegistered));
+        regions.insert(region(200, 20, RegionKind::HostAllocated));
+        regions.insert(region(300, 30, RegionKind::Device(0)));
+        assert_eq!(regions.page_locked(), 30);
+        assert!(regions.remove(100, |kind| kind == RegionKind::HostRegistered).is_some());
+        assert!(regions.remove(300, |kind| kind == RegionKind::Device(0)).is_some());
+        assert_eq!(regions.page_locked(), 20);
     }
 
     #[test]

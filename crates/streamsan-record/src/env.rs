@@ -14,3 +14,6 @@ pub const DEVICE_COUNT: &str = "STREAMSAN_DEVICE_COUNT";
 
 /// Bytes of memory of each virtual device.
 pub const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
+
+/// Bytes of host memory that a virtual run may page-lock; for tests of what happens when that is refused.
+pub const PAGE_LOCKED_MEMORY: &str = "STREAMSAN_PAGE_LOCKED_MEMORY";

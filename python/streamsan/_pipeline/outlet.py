@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from streamsan._pipeline.intake import SMALL
-from streamsan._pipeline.items import Layouts, is_plain, rebuild
+from streamsan._pipeline.items import is_plain, rebuild
 from streamsan._pipeline.load import Item, Load, Part
 from streamsan._pipeline.registration import Registration
 from streamsan._pipeline.sinks import Sink
@@ -39,21 +39,17 @@ class Transfer:
 class Outlet:
     """Downloads results and hands them out."""
 
-    def __init__(
-        self, stages: int, layouts: Layouts, sink: Sink, registration: Registration | None = None
-    ) -> None:
-        """Takes how many staging buffers there may be, the pipeline's layouts, and where results go.
+    def __init__(self, stages: int, sink: Sink, registration: Registration | None = None) -> None:
+        """Takes how many staging buffers there may be, and where results go.
 
         Args:
             stages: Staging buffers.
-            layouts: The pipeline's layouts.
             sink: Where results go.
             registration: Where pageable targets are locked in place; `None` if results are staged for them.
         """
         self._registration = registration
         self.stages = Stages(stages)
         self.sink = sink
-        self._layouts = layouts
         self._finisher = ThreadPoolExecutor(1, "streamsan-download")
 
     def prepare(self, part: Part, load: Load, slot: Slot, last: bool) -> Transfer:
@@ -71,7 +67,7 @@ class Outlet:
         found = [leaf for item in live for leaf in item.found]
         if not found:
             return Transfer()
-        key = tuple([self._layouts.of(item.found) for item in live])
+        key = tuple([item.found_layout for item in live if item.found_layout is not None])
         size = sum([layout.size for layout in key])
         nbytes = sum([layout.nbytes for layout in key])
         on_device = all([leaf.is_cuda for leaf in found])
@@ -138,8 +134,9 @@ class Outlet:
     def _with_targets(self, part: Part) -> list[Item]:
         """Finds where the results go; an item whose result does not fit there fails."""
         for item in part.live:
+            assert item.found_layout is not None
             try:
-                item.given = self.sink.given(item.index, self._layouts.of(item.found).signature)
+                item.given = self.sink.given(item.index, item.found_layout.signature)
             except Exception as error:
                 item.fail("download", error)
         return part.live

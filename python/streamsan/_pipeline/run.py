@@ -61,7 +61,7 @@ class Loop:
         layouts = Layouts()
         self.registration = Registration() if register else None
         self.intake = Intake(len(slots), self.slot_bytes, filled, pack, layouts, self.home, self.registration)
-        self.outlet = Outlet(len(slots), layouts, sink, self.registration)
+        self.outlet = Outlet(len(slots), sink, self.registration)
         self.layouts = layouts
         self.under_way: deque[Part] = deque()
         self.bytes_up = self.bytes_down = self.handed_out = 0
@@ -240,20 +240,16 @@ class Loop:
         found: list[torch.Tensor] = []
         item.result = flatten(item.result, found)
         item.found = found
-        item.in_place = (
-            len(found) == len(arguments)
-            and all([leaf is argument for leaf, argument in zip(found, arguments, strict=True)])
-            and self.layouts.of(found) is item.layout
-            and all(
-                [
-                    is_plain(leaf) and leaf.data_ptr() == own.data_ptr()
-                    for leaf, own in zip(found, inputs, strict=True)
-                ]
-            )
+        item.in_place = len(found) == len(arguments) and all(
+            [
+                leaf is argument and _is_same(leaf, own)
+                for leaf, argument, own in zip(found, arguments, inputs, strict=True)
+            ]
         )
         if item.in_place:
-            item.found = inputs
+            item.found, item.found_layout = inputs, item.layout
             return 0
+        item.found_layout = self.layouts.of(found)
         size = 0
         # By position: a variable for the tensor would be one more that holds it.
         for position in range(len(found)):
@@ -355,6 +351,16 @@ class Loop:
             ideal=ideal,
             bound=bound,
         )
+
+
+def _is_same(leaf: torch.Tensor, own: torch.Tensor) -> bool:
+    """Whether a tensor that was given to the function still is what lies in the slot."""
+    return (
+        leaf.data_ptr() == own.data_ptr()
+        and leaf.dtype is own.dtype
+        and leaf.shape == own.shape
+        and is_plain(leaf)
+    )
 
 
 def copy_load(load: Load, slot: Slot) -> None:

@@ -60,6 +60,11 @@ class PlainSink:
             return None
         given: list[torch.Tensor] = []
         flatten(self._places[index], given)
+        if len(given) == 1 == len(found):
+            # The usual case, without making what is compared.
+            shape, dtype = found[0]
+            if given[0].dtype is dtype and given[0].shape == shape:
+                return given
         if signature(given) != found:
             room = spoken(signature(given))
             raise ValueError(f"the function returned {spoken(found)}, `out` has room for {room}")
