@@ -134,7 +134,11 @@ fn locate(caller: usize) {
 /// Refuses page-locked memory past the limit, as a system does that has no more pages to lock.
 fn lockable(size: usize) -> Answer {
     let locked = read(&REGIONS)?.page_locked();
-    if locked.saturating_add(size as u64) > page_locked_limit() { Err(Code::MEMORY_ALLOCATION) } else { Ok(()) }
+    if locked.saturating_add(size as u64) > page_locked_limit() {
+        Err(Code::MEMORY_ALLOCATION)
+    } else {
+        Ok(())
+    }
 }
 
 fn allocate_host(size: usize, flags: u32) -> Result<usize, Code> {
