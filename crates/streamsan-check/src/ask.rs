@@ -5,7 +5,7 @@ use crate::clock::{ChainId, Snapshot};
 use crate::engine::{Engine, Sink};
 use crate::finding::Actor;
 use crate::group::Grouper;
-use crate::hazard::{Hazard, Origin, order_rule};
+use crate::hazard::{Hazard, Origin, pair_rule};
 use crate::overlap::{Effort, Shapes};
 use crate::rules::Rule;
 use crate::shadow::{Extent, Touch};
@@ -157,7 +157,7 @@ impl Engine {
                 return;
             }
             let rule = if earlier.block == touch.block {
-                order_rule((self.actor_of(earlier.chain), earlier.mode), (asker, touch.mode))
+                pair_rule((self.actor_of(earlier.chain), &earlier), (asker, &touch))
             } else if self.blocks.at(slot).handed_out_after(earlier.epoch()) {
                 Rule::Ss201
             } else {

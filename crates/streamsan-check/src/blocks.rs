@@ -29,6 +29,8 @@ pub(crate) struct Block {
     pub(crate) touched: bool,
     /// Whether it is among the blocks that were freed in use.
     pub(crate) endangered: bool,
+    /// Whether it is a graph's: its accesses are kept elsewhere (`engine/graphs.rs`).
+    pub(crate) private: bool,
     pub(crate) freed_origin: Origin,
     pub(crate) guards: Vec<Snapshot>,
     pub(crate) allocated: OpNumber,
@@ -37,6 +39,26 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// A block that is alive.
+    pub(crate) fn new(id: BlockId, space: MemorySpace, address: u64, size: u64) -> Self {
+        Self {
+            id,
+            space,
+            address,
+            size,
+            owner: StreamId(0),
+            allocated: OpNumber(0),
+            alloc_site: SiteId(0),
+            handed_out: None,
+            guards: Vec::new(),
+            freed_at: OpNumber(0),
+            freed_origin: Origin::default(),
+            touched: false,
+            endangered: false,
+            private: false,
+        }
+    }
+
     /// Bytes that torch's caching allocator sets aside for a request: multiples of 512.
     pub(crate) fn rounded(&self) -> u64 {
         rounded(self.size)

@@ -6,6 +6,7 @@
 //! It reports every unordered conflicting pair of which both halves are still kept (see `shadow`), among
 //! them always one whose later half is the earliest possible.
 
+mod graphs;
 mod lifetimes;
 mod touches;
 
@@ -23,6 +24,7 @@ use crate::rules::events::{Call, Property};
 use crate::rules::lifetime::FreedInUse;
 use crate::shadow::Shadow;
 use crate::{Config, Region};
+use graphs::Graphs;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
 use std::mem::Discriminant;
@@ -75,6 +77,7 @@ pub(crate) struct Engine {
     pub(crate) shadow: Shadow,
     pub(crate) blocks: Blocks,
     freed_in_use: FreedInUse,
+    graphs: Graphs,
     /// Last wait of one stream for another: (waiter, awaited).
     pub(crate) last_wait: FxHashMap<(StreamId, StreamId), WaitCall>,
     /// How many of them there may be before those of streams that are gone are looked for.
@@ -108,6 +111,7 @@ impl Engine {
             shadow: Shadow::default(),
             blocks: Blocks::new(),
             freed_in_use: FreedInUse::default(),
+            graphs: Graphs::default(),
             last_wait: FxHashMap::default(),
             last_wait_limit: LAST_WAITS,
             last_wait_of: FxHashMap::default(),
@@ -148,6 +152,9 @@ impl Engine {
         }
         if !self.edges.is_empty() {
             self.imagine(event);
+        }
+        if self.graphs.are_captured() && self.captured(event, accesses, tables, sink) {
+            return;
         }
         match event.kind {
             EventKind::StreamCreate { stream, device, blocking, legacy_default, .. } => {
@@ -226,17 +233,15 @@ impl Engine {
             }
             EventKind::StreamDestroy { stream } => self.order.destroy_stream(stream),
             EventKind::EventDestroy { event } => self.order.destroy_event(event),
-            EventKind::GraphLaunch { stream, label, .. } => {
-                self.coverage.operations += 1;
-                self.order.operation(stream, number);
-                sink.gap(GapReason::UnseenGraph, label, number);
+            EventKind::CaptureBegin { graph, stream } => self.begin_capture(graph, stream),
+            EventKind::CaptureEnd { graph, valid, .. } => self.end_capture(graph, valid),
+            EventKind::GraphInstantiate { graph, executable } => self.instantiate(graph, executable),
+            EventKind::GraphLaunch { executable, stream, label } => {
+                self.launch(event, (executable, stream, label), tables, sink);
             }
-            EventKind::CaptureBegin { .. }
-            | EventKind::CaptureEnd { .. }
-            | EventKind::GraphInstantiate { .. }
-            | EventKind::GraphDestroy { .. }
-            | EventKind::ExecutableDestroy { .. }
-            | EventKind::FreeDone { .. }
+            EventKind::GraphDestroy { graph } => self.destroy_graph(graph),
+            EventKind::ExecutableDestroy { executable } => self.destroy_executable(executable),
+            EventKind::FreeDone { .. }
             | EventKind::RangeBegin { .. }
             | EventKind::RangeEnd { .. }
             | EventKind::Gap { .. }
@@ -253,6 +258,7 @@ impl Engine {
         if self.order.clocks_are_too_many(self.blocks.snapshots()) {
             self.order.forget(number);
             self.blocks.forget_snapshots();
+            self.graphs.forget_snapshots();
             self.tidy();
             sink.gap(GapReason::Forgotten, StringId(0), number);
         }
@@ -291,7 +297,11 @@ impl Engine {
         for action in entering {
             match action {
                 Imagined::Fix(FixAction::WaitStream { waiter, awaited, .. }) => {
-                    self.order.wait_for_stream(waiter, awaited, event.number);
+                    let inside = self.graphs.order_of(waiter, awaited);
+                    if let Ok(inside) = inside {
+                        let order = inside.unwrap_or(&mut self.order);
+                        order.wait_for_stream(waiter, awaited, event.number);
+                    }
                 }
                 Imagined::Everything => self.order.host_wait_for_everything(event.number),
                 Imagined::Fix(FixAction::SynchronizeStream { awaited }) => {

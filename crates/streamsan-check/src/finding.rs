@@ -59,7 +59,8 @@ pub struct Place {
     pub kind: Option<OpKind>,
     /// Its call stack.
     pub site: SiteId,
-    /// For an operation of backward: the call stack of its forward operation. Else the empty stack.
+    /// For an operation of backward: the call stack of its forward operation. For a node of a graph that was launched
+    /// ([`OpKind::GraphLaunch`]): the call stack that captured it. Else the empty stack.
     pub forward_site: SiteId,
     /// Its label.
     pub label: LabelId,
@@ -183,6 +184,15 @@ pub enum Note {
         /// The stream in which the event was recorded.
         from: StreamId,
     },
+    /// SS602: a stream other than `second`'s waited for the collective. Of a lifetime finding: other than the owner.
+    WaitedElsewhere {
+        /// Number of that wait.
+        wait: OpNumber,
+        /// Its call stack.
+        site: SiteId,
+        /// The stream that waited.
+        stream: StreamId,
+    },
     /// SS407: one of the operations ran on the default stream of a thread that never had another current
     /// stream; the current stream is a thread's own.
     OtherThread {
@@ -206,6 +216,7 @@ impl Note {
         match self {
             Self::WaitOnOther { .. } => Some(Rule::Ss402),
             Self::EarlyWait { .. } => Some(Rule::Ss404),
+            Self::WaitedElsewhere { .. } => Some(Rule::Ss602),
             Self::OtherThread { .. } => Some(Rule::Ss407),
             Self::SelfWait { .. } => Some(Rule::Ss403),
             Self::UnrecordedWait { .. } => Some(Rule::Ss401),

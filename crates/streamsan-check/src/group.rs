@@ -12,8 +12,8 @@ use crate::rules::Rule;
 use crate::rules::events::{Call, CallLines, Property};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_trace::{
-    AccessMode, BlockId, Event, Frame, FrameId, FrameOrigin, GapReason, OpNumber, SiteId, StreamId, StringId,
-    Tables,
+    AccessMode, BlockId, Event, Frame, FrameId, FrameOrigin, GapReason, OpKind, OpNumber, SiteId, StreamId,
+    StringId, Tables,
 };
 
 /// What makes two hazards one finding: the rule and the lines of both operations. Of a lifetime finding the
@@ -159,6 +159,7 @@ fn fix_frame(
 fn fix(hazard: &Hazard, engine: &Engine) -> Option<(FixAction, OpNumber, SiteId)> {
     let owner = |block| engine.blocks.get(block).map(|block| block.owner);
     let second = (hazard.second, hazard.second_origin.site);
+    let group = |waiter| caller(hazard, waiter, engine).unwrap_or(waiter);
     let (action, (before, site)) = match (hazard.rule, hazard.first_actor, hazard.second_actor) {
         (Rule::Ss202 | Rule::Ss203, Actor::Stream(awaited), _) => {
             let waiter = owner(hazard.old_block?)?;
@@ -169,15 +170,25 @@ fn fix(hazard: &Hazard, engine: &Engine) -> Option<(FixAction, OpNumber, SiteId)
             let awaited = owner(hazard.block)?;
             (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
         }
-        (Rule::Ss101 | Rule::Ss102 | Rule::Ss103, Actor::Stream(awaited), Actor::Stream(waiter)) => {
-            (FixAction::WaitStream { waiter, awaited, waiter_is_current: true }, second)
-        }
+        (
+            Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss501 | Rule::Ss502 | Rule::Ss601 | Rule::Ss602,
+            Actor::Stream(awaited),
+            Actor::Stream(waiter),
+        ) => (FixAction::WaitStream { waiter: group(waiter), awaited, waiter_is_current: true }, second),
         (Rule::Ss301 | Rule::Ss302 | Rule::Ss303, Actor::Stream(awaited), _) => {
             (FixAction::SynchronizeStream { awaited }, second)
         }
         _ => return None,
     };
     Some((action, before, site))
+}
+
+/// The stream that is current where a collective is called, which the stream of its group waits for first.
+fn caller(hazard: &Hazard, group: StreamId, engine: &Engine) -> Option<StreamId> {
+    let (call, from) = *engine.last_wait_of.get(&group)?;
+    let collective = hazard.second_origin.kind == Some(OpKind::Collective);
+    let first = Actor::Stream(from) == hazard.first_actor;
+    (collective && !first && call.site == hazard.second_origin.site).then_some(from)
 }
 
 impl Sink for Grouper {

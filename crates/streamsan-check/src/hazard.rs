@@ -4,6 +4,7 @@ use crate::clock::ChainId;
 use crate::finding::Actor;
 use crate::ignores::RangeSet;
 use crate::rules::Rule;
+use crate::shadow::Touch;
 use streamsan_trace::{AccessMode, BlockId, Event, EventKind, LabelId, OpKind, OpNumber, SiteId, ThreadId};
 
 /// What a report says of an event, kept with its accesses so that the log need not be searched for it.
@@ -13,7 +14,8 @@ pub struct Origin {
     pub thread: ThreadId,
     /// The call stack.
     pub site: SiteId,
-    /// For an operation of backward: the call stack of its forward operation. Else the empty stack.
+    /// For an operation of backward: the call stack of its forward operation. For a node of a graph that was launched:
+    /// the call stack that captured it. Else the empty stack.
     pub forward_site: SiteId,
     /// The operation's name.
     pub label: LabelId,
@@ -28,6 +30,7 @@ impl Origin {
     pub(crate) fn of(event: &Event, ranges: RangeSet) -> Self {
         let (kind, label, forward_site) = match event.kind {
             EventKind::Op { kind, label, forward_site, .. } => (Some(kind), label, forward_site),
+            EventKind::GraphLaunch { label, .. } => (Some(OpKind::GraphLaunch), label, SiteId(0)),
             EventKind::HostAccess { label, .. } => (None, label, SiteId(0)),
             _ => (None, LabelId::default(), SiteId(0)),
         };
@@ -71,8 +74,22 @@ pub struct Hazard {
     pub(crate) freed: Option<(OpNumber, Origin)>,
 }
 
-/// The rule for an unordered pair of accesses to one generation of memory.
-pub(crate) fn order_rule(first: (Actor, AccessMode), second: (Actor, AccessMode)) -> Rule {
+/// The rule for an unordered pair of accesses to one generation of memory: with a graph or a collective there are other
+/// remedies than between two operations.
+pub(crate) fn pair_rule((first_actor, first): (Actor, &Touch), (actor, second): (Actor, &Touch)) -> Rule {
+    let is = |touch: &Touch, kind| touch.origin.kind == Some(kind);
+    let graph = [second, first].into_iter().find(|touch| is(touch, OpKind::GraphLaunch));
+    match graph {
+        _ if actor == Actor::Host => {}
+        Some(node) if node.mode == AccessMode::Read => return Rule::Ss501,
+        Some(_) => return Rule::Ss502,
+        None if is(first, OpKind::Collective) || is(second, OpKind::Collective) => return Rule::Ss601,
+        None => {}
+    }
+    order_rule((first_actor, first.mode), (actor, second.mode))
+}
+
+fn order_rule(first: (Actor, AccessMode), second: (Actor, AccessMode)) -> Rule {
     match (first, second) {
         ((_, first), (Actor::Host, second)) => {
             if second.writes() || !first.writes() {

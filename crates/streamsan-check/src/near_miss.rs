@@ -1,11 +1,12 @@
 //! Near misses: edges that are there and do not do what was needed. They explain a finding and are never
 //! findings of their own (SS401 and SS403 can be, see `rules::events`).
 
-use crate::engine::Engine;
+use crate::clock::Epoch;
+use crate::engine::{Engine, WaitCall};
 use crate::finding::{Actor, Note};
 use crate::hazard::{Hazard, Origin};
 use crate::rules::Family;
-use streamsan_trace::{OpNumber, SiteId, StreamId, Tables};
+use streamsan_trace::{OpKind, OpNumber, SiteId, StreamId, Tables};
 
 /// The notes of a finding, the most telling first.
 pub(crate) fn near_misses(tables: &Tables, hazard: &Hazard, engine: &Engine) -> Vec<Note> {
@@ -16,15 +17,58 @@ pub(crate) fn near_misses(tables: &Tables, hazard: &Hazard, engine: &Engine) -> 
         .last_wait
         .get(&(first, second))
         .map(|wait| Note::OppositeWait { wait: wait.number, site: wait.site });
-    if hazard.rule.family() != Family::Order {
+    let elsewhere = waited_elsewhere(hazard, engine).map(|(call, stream)| Note::WaitedElsewhere {
+        wait: call.number,
+        site: call.site,
+        stream,
+    });
+    if !matches!(hazard.rule.family(), Family::Order | Family::Graphs | Family::Collectives) {
         // What the new owner of a block waited for says little about the old owner's work.
-        return opposite.into_iter().collect();
+        return elsewhere.into_iter().chain(opposite).collect();
     }
     let idle = idle_wait(hazard, engine, second);
     let other = wait_on_other(hazard, engine, (first, second));
     let early = early_wait(tables, hazard, engine, (first, second));
     let thread = other_thread(hazard, engine, (first, second));
-    [idle, other, early, opposite, thread].into_iter().flatten().collect()
+    let notes = [elsewhere, idle, other, early, opposite, thread].into_iter().flatten();
+    // Nodes of a graph are reported at its launch: waits that were captured after them say nothing.
+    notes.filter(|note| wait_of(note).is_none_or(|wait| wait < hazard.second)).collect()
+}
+
+fn wait_of(note: &Note) -> Option<OpNumber> {
+    match *note {
+        Note::OppositeWait { wait, .. }
+        | Note::SelfWait { wait, .. }
+        | Note::UnrecordedWait { wait, .. }
+        | Note::EarlyWait { wait, .. }
+        | Note::WaitOnOther { wait, .. }
+        | Note::WaitedElsewhere { wait, .. } => Some(wait),
+        Note::OtherThread { .. }
+        | Note::NotInDeviceMemory
+        | Note::ConfiguredIgnore
+        | Note::FirstOccurrence { .. } => None,
+    }
+}
+
+/// The last wait for a collective, by a stream that is not the later operation's: `work.wait()` makes the stream wait that
+/// is current then.
+pub(crate) fn waited_elsewhere(hazard: &Hazard, engine: &Engine) -> Option<(WaitCall, StreamId)> {
+    let (Actor::Stream(first), Actor::Stream(second)) = (hazard.first_actor, hazard.second_actor) else {
+        return None;
+    };
+    if hazard.first_origin.kind != Some(OpKind::Collective) {
+        return None;
+    }
+    let collective = Epoch { chain: hazard.first_chain, number: hazard.first };
+    engine
+        .last_wait
+        .iter()
+        .filter(|((waiter, awaited), call)| {
+            let covers = call.number > hazard.first && engine.order.before_all_of(collective, *waiter);
+            *awaited == first && *waiter != second && covers
+        })
+        .map(|(&(waiter, _), &call)| (call, waiter))
+        .max_by_key(|(call, _)| call.number)
 }
 
 /// A wait of the later stream, after the first operation, that made no edge.

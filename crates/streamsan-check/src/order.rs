@@ -271,6 +271,23 @@ impl HappensBefore {
         Epoch { chain, number }
     }
 
+    /// A graph is launched in a stream, after the launch before of the same executable: its epoch, and what whoever
+    /// comes after it is ordered after.
+    pub(crate) fn launch(
+        &mut self,
+        stream: StreamId,
+        number: OpNumber,
+        before: Option<&Snapshot>,
+    ) -> (Epoch, Snapshot) {
+        let chain = self.enter(stream, number);
+        let state = &mut self.chains[chain.index()];
+        if let Some(before) = before {
+            state.learn(before, number, &mut self.pool);
+        }
+        state.advance(number);
+        (Epoch { chain, number }, state.now().clone())
+    }
+
     /// The host touches memory: its epoch.
     pub(crate) fn host_access(&mut self, number: OpNumber) -> Epoch {
         self.chains[ChainId::HOST.index()].advance(number);

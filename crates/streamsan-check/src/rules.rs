@@ -40,6 +40,14 @@ pub enum Rule {
     Ss406,
     /// An operation ran on the default stream of a thread that did not inherit the current stream.
     Ss407,
+    /// What a graph reads is written by an operation outside, unordered.
+    Ss501,
+    /// What a graph writes is touched by an operation outside, unordered.
+    Ss502,
+    /// Bytes of a collective are touched, unordered.
+    Ss601,
+    /// The same, though another stream waits for the collective.
+    Ss602,
     /// The trace does not hold everything that happened.
     Ss901,
     /// Operations whose accesses are not known.
@@ -70,6 +78,10 @@ pub enum Family {
     Host,
     /// Streams and events.
     Events,
+    /// Graphs.
+    Graphs,
+    /// Collectives.
+    Collectives,
     /// The tool itself.
     Tool,
 }
@@ -114,6 +126,10 @@ const ROWS: &[Row] = rows! {
     Ss405 "SS405" "aliased-streams"             Warning Events;
     Ss406 "SS406" "record-stream-no-effect"     Warning Events;
     Ss407 "SS407" "lost-stream-context"         Note    Events;
+    Ss501 "SS501" "graph-input-overwritten"     Error   Graphs;
+    Ss502 "SS502" "graph-output-overwritten"    Error   Graphs;
+    Ss601 "SS601" "collective-buffer-touched"   Error   Collectives;
+    Ss602 "SS602" "wait-on-other-stream"        Error   Collectives;
     Ss901 "SS901" "incomplete-trace"            Note    Tool;
     Ss902 "SS902" "unknown-access"              Note    Tool;
     Ss903 "SS903" "unused-ignore"               Warning Tool;

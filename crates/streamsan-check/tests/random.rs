@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use streamsan_sim::{Action, Found, Judge, Kind, Program, parse, random, random_lifetimes, witness_text};
+use streamsan_sim::{
+    Action, Found, Judge, Kind, Program, Work, parse, random, random_graphs, random_lifetimes, witness_text,
+};
 
 mod agreement;
 use agreement::{checker_pairs, disagreement};
@@ -46,11 +48,11 @@ fn shrink(judge: &mut Judge, mut program: Program) -> Program {
         smaller[0].steps.remove(step);
         for index in 0..program.accesses(step).len() {
             let mut without = program.clone();
-            if let Action::Operation { accesses, copy, .. } = &mut without.steps[step].action
+            if let Action::Operation { accesses, work, .. } = &mut without.steps[step].action
                 && accesses.len() > 1
             {
                 accesses.remove(index);
-                *copy = false;
+                *work = Work::Kernel;
                 smaller.push(without);
             }
         }
@@ -155,4 +157,9 @@ fn the_checker_agrees_with_the_judge() {
 #[test]
 fn they_agree_on_lifetimes_and_host_memory() {
     compare_all(random_lifetimes, 7);
+}
+
+#[test]
+fn they_agree_on_graphs() {
+    compare_all(random_graphs, 5);
 }

@@ -5,7 +5,7 @@ use crate::names::Names;
 use crate::numbers::counted;
 use crate::places::{Location, locate, locate_frame, primary_site};
 use streamsan_check::{Actor, Finding, Fix, FixAction, Report, Rule};
-use streamsan_trace::{CaptureKind, Frame, FrameId, Log, StreamId};
+use streamsan_trace::{CaptureKind, Frame, FrameId, Log, OpKind, StreamId};
 
 /// A fix, ready to be written.
 pub(crate) struct Advice<'a> {
@@ -176,6 +176,12 @@ impl Writer<'_> {
         self.log.header().capture == CaptureKind::Sim
     }
 
+    /// Whether the first operation is a collective, whose stream has no name in the program.
+    fn is_after_collective(&self) -> bool {
+        let collective = self.finding.first.is_some_and(|first| first.kind == Some(OpKind::Collective));
+        collective && matches!(self.finding.rule, Rule::Ss601 | Rule::Ss602)
+    }
+
     fn step(&self, action: &FixAction) -> Step {
         let code = self.code(action);
         Step { words: self.words(action, code.is_some()), code }
@@ -194,6 +200,10 @@ impl Writer<'_> {
         match *action {
             FixAction::WaitStream { waiter, awaited, .. } if self.is_sim() => {
                 format!("record an event in {} and let {} wait for it", spoken(awaited), spoken(waiter))
+            }
+            FixAction::WaitStream { waiter, .. } if !has_code && self.is_after_collective() => {
+                let wait = "call `work.wait()` of the collective at (1)";
+                format!("{wait} where {} is the current stream", spoken(waiter))
             }
             FixAction::WaitStream { .. } if has_code && frees_too_early(self.finding) => {
                 "make the owner stream wait".to_owned()

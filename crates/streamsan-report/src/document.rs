@@ -15,7 +15,7 @@ use crate::{Checked, Options, ignored, printable};
 use serde::Serialize;
 use std::fmt::Write as _;
 use streamsan_check as check;
-use streamsan_trace::{AccessMode, Log, SiteId};
+use streamsan_trace::{AccessMode, Log, OpKind, SiteId};
 
 /// Raised when a key changes its meaning or goes; new keys do not raise it.
 const FORMAT_VERSION: u32 = 1;
@@ -92,6 +92,9 @@ pub(crate) struct Place<'a> {
     /// Only for operations of backward.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) forward: Option<Site<'a>>,
+    /// Only for nodes of a graph: what captured it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) captured: Option<Site<'a>>,
     /// ``(1) wrote `x` on the default stream (#1203 memcpy HtoD)``.
     #[serde(skip)]
     pub(crate) says: String,
@@ -414,6 +417,7 @@ fn memory(memory: &check::Memory, names: &Names<'_>) -> Memory {
 }
 
 fn place<'a>(place: &check::Place, says: String, log: &'a dyn Log, names: &Names<'_>) -> Place<'a> {
+    let captured = place.kind == Some(OpKind::GraphLaunch);
     Place {
         op: place.number.0,
         stream: names.actor_plain(place.actor),
@@ -425,7 +429,8 @@ fn place<'a>(place: &check::Place, says: String, log: &'a dyn Log, names: &Names
         }),
         label: log.tables().string(place.label),
         stack: stack(place.site, log),
-        forward: (place.forward_site != SiteId(0)).then(|| Site { stack: stack(place.forward_site, log) }),
+        forward: known_site(place.forward_site, log).filter(|_| !captured),
+        captured: known_site(place.forward_site, log).filter(|_| captured),
         says,
         at: at(place.site, log),
     }

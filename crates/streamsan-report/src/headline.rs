@@ -8,7 +8,9 @@ use streamsan_trace::{AccessMode, OpKind};
 pub(crate) fn headline(finding: &Finding, names: &Names<'_>) -> String {
     let short = short_headline(finding, names);
     match finding.rule {
-        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 => format!("{short}{}", between(finding, names)),
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss501 | Rule::Ss502 | Rule::Ss601 => {
+            format!("{short}{}", between(finding, names))
+        }
         _ => short,
     }
 }
@@ -49,6 +51,12 @@ pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
             format!("{second} {} {memory} while {}", verb(&finding.second), still_copied(finding))
         }
         Rule::Ss303 => format!("{second} frees {memory} while {}", still_copied(finding)),
+        Rule::Ss501 => format!("unordered write to {memory}, which a graph reads,"),
+        Rule::Ss502 => format!("unordered use of {memory}, which a graph writes,"),
+        Rule::Ss601 => format!("unordered use of {memory}, a buffer of a collective,"),
+        Rule::Ss602 => {
+            format!("{second} {} {memory} of a collective for which it did not wait", verb(&finding.second))
+        }
         Rule::Ss401 => format!("{second} waits for an event that was never recorded"),
         Rule::Ss403 => format!("{second} waits for an event recorded in itself"),
         Rule::Ss405 => format!(
@@ -154,16 +162,21 @@ pub(crate) fn hazard(finding: &Finding) -> Option<&'static str> {
         Rule::Ss101 => Some("RAW"),
         Rule::Ss102 => Some("WAR"),
         Rule::Ss103 => Some("WAW"),
-        Rule::Ss201 | Rule::Ss202 | Rule::Ss301 | Rule::Ss302 => {
-            match (finding.first?.access?, finding.second.access?) {
-                (AccessMode::Unknown, _)
-                | (_, AccessMode::Unknown)
-                | (AccessMode::Read, AccessMode::Read) => None,
-                (AccessMode::Read, _) => Some("WAR"),
-                (_, AccessMode::Read | AccessMode::Update) => Some("RAW"),
-                (_, AccessMode::Write) => Some("WAW"),
+        Rule::Ss201
+        | Rule::Ss202
+        | Rule::Ss301
+        | Rule::Ss302
+        | Rule::Ss501
+        | Rule::Ss502
+        | Rule::Ss601
+        | Rule::Ss602 => match (finding.first?.access?, finding.second.access?) {
+            (AccessMode::Unknown, _) | (_, AccessMode::Unknown) | (AccessMode::Read, AccessMode::Read) => {
+                None
             }
-        }
+            (AccessMode::Read, _) => Some("WAR"),
+            (_, AccessMode::Read | AccessMode::Update) => Some("RAW"),
+            (_, AccessMode::Write) => Some("WAW"),
+        },
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use crate::headline::{is_host, is_reuse, verb};
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Place, Rule};
-use streamsan_trace::{AccessMode, Log};
+use streamsan_trace::{AccessMode, Log, OpKind, SiteId};
 
 /// The number of the free.
 pub(crate) fn free_mark(finding: &Finding) -> &'static str {
@@ -126,6 +126,9 @@ fn act(verb: &str, memory: Option<String>, place: &Place, log: &dyn Log, names: 
 fn detail(place: &Place, log: &dyn Log) -> String {
     match log.tables().string(place.label) {
         "" => place.number.to_string(),
+        label if place.forward_site != SiteId(0) && place.kind == Some(OpKind::GraphLaunch) => {
+            format!("{} {label} in a graph", place.number)
+        }
         label => format!("{} {label}", place.number),
     }
 }

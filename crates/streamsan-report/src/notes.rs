@@ -8,7 +8,7 @@ use crate::places::{in_parentheses, locate, user_stack};
 use crate::why::why;
 use std::fmt::Write as _;
 use streamsan_check::{Finding, Memory, Note, Place, Rule};
-use streamsan_trace::{Log, SiteId};
+use streamsan_trace::{Log, OpKind, SiteId};
 
 /// All statements, most important first. Each may have several lines.
 pub(crate) fn notes(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Vec<String> {
@@ -88,6 +88,10 @@ fn near_miss(note: &Note, finding: &Finding, log: &dyn Log, names: &Names<'_>) -
                 "{second} waits at {wait}{place} for an event recorded in {from}, not in {first} (SS402)"
             ))
         }
+        Note::WaitedElsewhere { wait, site, stream } => {
+            let (place, stream) = (in_parentheses(log, site), names.stream(stream));
+            Some(format!("{stream} waits for the collective at {wait}{place}, {second} does not (SS602)"))
+        }
         Note::OtherThread { number } => {
             let mark = if finding.first.is_some_and(|first| first.number == number) { "(1)" } else { "(2)" };
             Some(format!(
@@ -129,6 +133,14 @@ fn callers(finding: &Finding, log: &dyn Log) -> Option<String> {
 fn backward(mark: &str, place: &Place, log: &dyn Log) -> Option<String> {
     if place.forward_site == SiteId(0) {
         return None;
+    }
+    if place.kind == Some(OpKind::GraphLaunch) {
+        let (captured, launched) = (locate(log, place.forward_site)?, locate(log, place.site)?);
+        return Some(format!(
+            "{mark} is a node of a graph: captured at {}, launched at {}",
+            captured.line(),
+            launched.line()
+        ));
     }
     let forward = locate(log, place.forward_site)?.line();
     let started =

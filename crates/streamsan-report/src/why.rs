@@ -4,7 +4,7 @@ use crate::headline::{is_configured, on_host_memory};
 use crate::labels::{free_mark, old_memory, second_mark};
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Rule};
-use streamsan_trace::{AccessMode, CaptureKind, Log};
+use streamsan_trace::{AccessMode, CaptureKind, Log, OpKind};
 
 /// The statement, if there is one for the rule.
 pub(crate) fn why(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Option<String> {
@@ -39,6 +39,20 @@ pub(crate) fn why(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Option
         Rule::Ss303 => {
             "the call at (1) returns before its work is done; without a wait the memory may be gone by then"
                 .to_owned()
+        }
+        Rule::Ss501 | Rule::Ss502 => {
+            let launch = [finding.second, *first?].into_iter().find(|place| place.kind == Some(OpKind::GraphLaunch))?;
+            format!(
+                "a launch is one operation of its stream, {}: waits that were captured order nodes of the graph only",
+                names.actor(launch.actor)
+            )
+        }
+        Rule::Ss601 | Rule::Ss602 if finding.second.kind != Some(OpKind::Collective) => {
+            "a collective with `async_op=True` runs on a stream of its group; `work.wait()` makes the stream wait for it that is current then"
+                .to_owned()
+        }
+        Rule::Ss601 | Rule::Ss602 => {
+            "a collective waits for the stream that is current where it is called, and for no other".to_owned()
         }
         Rule::Ss401 => {
             "CUDA treats an event without a record as finished, so nothing is waited for".to_owned()

@@ -2,7 +2,7 @@
 //! included if the program numbers its lines as they are printed.
 
 use crate::bytes::Bytes;
-use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target};
+use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target, Work};
 use std::fmt::{Display, Formatter, Result, Write as _};
 use streamsan_trace::AccessMode;
 
@@ -45,18 +45,25 @@ impl Program {
     pub fn step_text(&self, step: usize) -> String {
         let stream = |index: &usize| self.streams[*index].name.as_str();
         let event = |index: &usize| self.events[*index].as_str();
+        let graph = |index: &usize| self.graphs[*index].as_str();
         let buffer = |index: &usize| self.buffers[*index].name.as_str();
         match &self.steps[step].action {
-            Action::Operation { stream: on, copy: true, accesses } => {
+            Action::Operation { stream: on, work: Work::Copy, accesses } => {
                 let names: Vec<_> = accesses.iter().map(|access| self.access_text(access)).collect();
                 format!("{}: copy {}", stream(on), names.join(" -> "))
             }
-            Action::Operation { stream: on, copy: false, accesses } if accesses.is_empty() => {
+            Action::Operation { stream: on, work: Work::Kernel, accesses } if accesses.is_empty() => {
                 format!("{}: launch", stream(on))
             }
-            Action::Operation { stream: on, copy: false, accesses } => {
+            Action::Operation { stream: on, work: Work::Kernel, accesses } => {
                 format!("{}: {}", stream(on), self.accesses_text(accesses))
             }
+            Action::Operation { stream: on, work: Work::Collective, accesses } => {
+                format!("{}: collective {}", stream(on), self.accesses_text(accesses))
+            }
+            Action::Capture { stream: on, graph: of } => format!("{}: capture {}", stream(on), graph(of)),
+            Action::EndCapture { stream: on, graph: of } => format!("{}: end {}", stream(on), graph(of)),
+            Action::Replay { stream: on, graph: of } => format!("{}: replay {}", stream(on), graph(of)),
             Action::HostAccess { accesses } => format!("host: {}", self.accesses_text(accesses)),
             Action::Allocate { buffer } => self.allocation_text(*buffer),
             Action::Free { buffer: freed } => format!("host: free {}", buffer(freed)),

@@ -4,6 +4,7 @@
 //! enough. Which one it takes depends on what else is free, so each is possible.
 
 use crate::bytes::Bytes;
+use crate::captures::Captures;
 use crate::memory::Memory;
 use crate::program::{Action, BufferKind, Program, Within};
 use streamsan_trace::AccessMode;
@@ -15,7 +16,7 @@ pub(crate) struct Exchange {
     pub(crate) old: usize,
     /// The block allocated after that.
     pub(crate) new: usize,
-    /// The step with its first access.
+    /// The step with its first access: a launch, if it is a node's.
     pub(crate) access: usize,
 }
 
@@ -31,9 +32,7 @@ pub(crate) fn exchanges(program: &Program, memory: &Memory) -> Vec<Exchange> {
                 && is.is_small() == was.is_small()
                 && is.reserved() <= was.reserved()
                 && gets.allocated > Some(freed);
-            let first =
-                memory.touches.iter().position(|touches| touches.iter().any(|touch| touch.buffer == new));
-            let (true, Some(access)) = (suits, first) else { continue };
+            let (true, Some(access)) = (suits, memory.first_touch(new)) else { continue };
             let handed_out = memory.extents.iter().any(|other| {
                 let time = other.allocated > Some(freed) && other.allocated < Some(access);
                 time && other.start < had.end && had.start < other.end
@@ -54,10 +53,17 @@ impl Exchange {
         if let BufferKind::Cached { within, .. } = &mut given.buffers[self.new].kind {
             *within = Some(Within { buffer: self.old, low: 0, high: None });
         }
+        let nodes: Vec<usize> = match (Captures::of(program), &program.steps[self.access].action) {
+            (Some(captures), &Action::Replay { graph, .. }) => {
+                captures.nodes[graph].iter().map(|node| node.step).collect()
+            }
+            _ => Vec::new(),
+        };
         for (index, step) in given.steps.iter_mut().enumerate() {
             let Action::Operation { accesses, .. } = &mut step.action else { continue };
             for access in accesses {
-                let meets = access.buffer == self.old || access.buffer == self.new && index == self.access;
+                let first = index == self.access || nodes.contains(&index);
+                let meets = access.buffer == self.old || access.buffer == self.new && first;
                 if meets {
                     access.mode = AccessMode::Write;
                     access.bytes = Bytes::interval(0, program.buffers[access.buffer].size);

@@ -130,6 +130,7 @@ impl Judge {
             let (precedes, overtaken) = (&self.explorer.precedes, &self.explorer.overtaken);
             let bit = |set: u128, operation: usize| set >> operation & 1 == 1;
             let found = decide(
+                memory,
                 &self.queues.operations,
                 &cases,
                 |one, other| bit(precedes[one], other),
@@ -138,10 +139,10 @@ impl Judge {
             let states = self.explorer.states;
             return Verdict { unordered: Vec::new(), found, complete: true, states, schedules: 0 };
         }
-        self.sample(&cases)
+        self.sample(memory, &cases)
     }
 
-    fn sample(&self, cases: &[Case]) -> Verdict {
+    fn sample(&self, memory: &Memory, cases: &[Case]) -> Verdict {
         let count = self.queues.operations.len();
         // For each two operations whether the first was seen to execute before the second, then for each
         // watch and operation.
@@ -175,6 +176,7 @@ impl Judge {
             });
         }
         let found = decide(
+            memory,
             &self.queues.operations,
             cases,
             |one, other| before[one * count + other],
@@ -214,11 +216,20 @@ pub fn judge(program: &Program) -> Verdict {
 /// `explore` that is enough for programs whose requirements are lower bounds.
 pub fn witness(program: &Program, pair: Pair) -> Option<(Schedule, Schedule)> {
     let mut queues = Queues::new(program);
-    let cases = cases(program, &Memory::new(program), &mut queues, None);
-    let operation = |step: usize| queues.operations.iter().position(|known| *known == step);
-    let (first, second) = (operation(pair.first)?, operation(pair.second)?);
-    let in_order = sample::hold_back(&queues, second as u32);
-    let reversed = sample::hold_back(&queues, first as u32);
+    let memory = Memory::new(program);
+    let cases = cases(program, &memory, &mut queues, None);
+    let acts = |case: &Case| [case.first, case.second].map(|operation| queues.operations[operation]);
+    let of_pair = |case: &&Case| {
+        let [first, second] = acts(case);
+        memory.pair(first, second) == pair
+    };
+    cases.iter().filter(of_pair).find_map(|case| swapped(&queues, &cases, case.first, case.second))
+}
+
+/// Two schedules that execute two operations in either order.
+fn swapped(queues: &Queues, cases: &[Case], first: usize, second: usize) -> Option<(Schedule, Schedule)> {
+    let in_order = sample::hold_back(queues, second as u32);
+    let reversed = sample::hold_back(queues, first as u32);
     let place = |sample: &Sample, wanted: usize| {
         sample.order.iter().position(|executed| *executed as usize == wanted)
     };
@@ -255,7 +266,7 @@ fn cases(program: &Program, memory: &Memory, queues: &mut Queues, only: Option<(
                 }
                 let held = queues.hold(second as u32, memory.generations(conflict));
                 let reused = conflict.old != conflict.new;
-                let kind = match program.steps[later].action {
+                let kind = match program.steps[memory.step(later)].action {
                     Action::HostAccess { .. } => Kind::Host,
                     Action::Free { .. } => Kind::HostFree,
                     _ if reused => Kind::ReuseWhileInUse,
@@ -272,6 +283,7 @@ fn cases(program: &Program, memory: &Memory, queues: &mut Queues, only: Option<(
 /// The pairs that can swap. `before(one, other)`: an operation was seen to execute before another one;
 /// `overtakes(watch, operation)`: what the watch stands for was.
 fn decide(
+    memory: &Memory,
     operations: &[usize],
     cases: &[Case],
     before: impl Fn(usize, usize) -> bool,
@@ -283,7 +295,7 @@ fn decide(
         if swaps && case.held.is_none_or(|held| overtakes(held, case.first)) {
             let owner_waited = case.hand_out.is_some_and(|hand_out| !overtakes(hand_out, case.first));
             found.push(Found {
-                pair: Pair { first: operations[case.first], second: operations[case.second] },
+                pair: memory.pair(operations[case.first], operations[case.second]),
                 kind: if owner_waited { Kind::UseBeforeAllocation } else { case.kind },
             });
         }

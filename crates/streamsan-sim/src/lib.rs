@@ -10,12 +10,13 @@
 //! What is modelled: one device and one host thread; streams as in-order queues; the legacy default stream
 //! with blocking and non-blocking streams; events as the last record at the time of the wait; operations
 //! that execute as a whole; blocks of torch's caching allocator, whose memory the program hands out again;
-//! page-locked memory that copies and the host touch. What can be missed: effects inside an operation, graphs
-//! (not in the language yet), pageable memory, and, in programs too large for all their states, orders that
+//! page-locked memory that copies and the host touch; graphs, whose nodes execute one by one. What can be missed:
+//! effects inside an operation, allocations in a capture, pageable memory, and, in programs too large for all their states, orders that
 //! no sampled schedule had; [`Verdict::complete`] says so.
 
 mod annotations;
 mod bytes;
+mod captures;
 mod command;
 mod display;
 mod error;
@@ -32,6 +33,7 @@ mod pieces;
 mod program;
 mod queues;
 mod random;
+mod random_graphs;
 mod random_lifetimes;
 pub mod reachability;
 mod replay;
@@ -47,8 +49,11 @@ pub use judge::{Effort, Found, Judge, Kind, Pair, Verdict, judge, witness};
 pub use lower::{Lowered, lower};
 pub use markdown::{Test, parse_file};
 pub use parse::parse;
-pub use program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within};
+pub use program::{
+    Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within, Work,
+};
 pub use random::random;
+pub use random_graphs::random_graphs;
 pub use random_lifetimes::random_lifetimes;
 pub use replay::{Replay, ScheduleError, replay, schedule_text};
 pub use sample::Schedule;

@@ -1,12 +1,12 @@
 //! A program as a trace: the events that a recorder would have written for it.
 
 use crate::memory::Memory;
-use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target};
+use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target, Work};
 use streamsan_trace as trace;
 use streamsan_trace::{
-    AccessMode, BlockId, DeviceId, EventId, EventKind, Frame, FrameId, FrameOrigin, HostWaitHow, MemorySpace,
-    Observer, OpKind, OpNumber, SiteId, StreamId, StringId, Subject, ThreadId, Trace, VisibleStream,
-    WaitTarget,
+    AccessMode, BlockId, DeviceId, EventId, EventKind, ExecutableId, Frame, FrameId, FrameOrigin, GraphId,
+    HostWaitHow, MemorySpace, Observer, OpKind, OpNumber, SiteId, StreamId, StringId, Subject, ThreadId,
+    Trace, VisibleStream, WaitTarget,
 };
 
 /// A trace of a program, and where its events come from.
@@ -44,6 +44,7 @@ pub fn lower(program: &Program, path: &str, function: &str) -> Lowered {
         match step.action {
             Action::Allocate { buffer } => builder.allocate(program, buffer, place),
             Action::Free { buffer } => builder.free(program, buffer, index, place),
+            Action::EndCapture { stream, graph } => builder.end_capture(stream, graph, place),
             _ => {
                 if let Some(kind) = builder.step(program, &step.action) {
                     builder.push(place.0, place.1, kind);
@@ -75,6 +76,8 @@ struct Labels {
     update: StringId,
     kernel: StringId,
     copy: StringId,
+    collective: StringId,
+    replay: StringId,
 }
 
 impl Builder {
@@ -92,6 +95,8 @@ impl Builder {
             update: string("update"),
             kernel: string("kernel"),
             copy: string("copy"),
+            collective: string("collective"),
+            replay: string("replay"),
         };
         Self {
             lowered: Lowered { trace, steps: Vec::new(), lines: Vec::new() },
@@ -212,6 +217,15 @@ impl Builder {
         }
     }
 
+    /// The capture ends; an executable is made of the graph, which is not needed after that.
+    fn end_capture(&mut self, stream: usize, graph: usize, place: (u32, Option<u32>)) {
+        let (graph, executable) = graph_ids(graph);
+        let stream = StreamId(stream as u32);
+        self.push(place.0, place.1, EventKind::CaptureEnd { graph, stream, valid: true });
+        self.push(place.0, place.1, EventKind::GraphInstantiate { graph, executable });
+        self.push(place.0, place.1, EventKind::GraphDestroy { graph });
+    }
+
     /// The event of a step; a query that is not ready leaves none.
     fn step(&mut self, program: &Program, action: &Action) -> Option<EventKind> {
         let stream_id = |stream: usize| StreamId(stream as u32);
@@ -226,7 +240,15 @@ impl Builder {
             how,
         };
         Some(match action {
-            Action::Operation { stream, copy, accesses } => self.operation(program, *stream, *copy, accesses),
+            Action::Operation { stream, work, accesses } => self.operation(program, *stream, *work, accesses),
+            Action::Capture { stream, graph } => {
+                EventKind::CaptureBegin { graph: graph_ids(*graph).0, stream: stream_id(*stream) }
+            }
+            Action::Replay { stream, graph } => EventKind::GraphLaunch {
+                executable: graph_ids(*graph).1,
+                stream: stream_id(*stream),
+                label: self.labels.replay,
+            },
             Action::HostAccess { accesses } => {
                 let label = if accesses.iter().any(|access| access.mode.writes()) {
                     self.labels.write
@@ -247,7 +269,10 @@ impl Builder {
             Action::RecordStream { buffer, stream } => {
                 EventKind::RecordStream { block: block_id(*buffer), stream: stream_id(*stream) }
             }
-            Action::Query { ready: false, .. } | Action::Allocate { .. } | Action::Free { .. } => {
+            Action::Query { ready: false, .. }
+            | Action::Allocate { .. }
+            | Action::Free { .. }
+            | Action::EndCapture { .. } => {
                 return None;
             }
         })
@@ -262,11 +287,12 @@ impl Builder {
         trace::AccessRange { start, count: accesses.len() as u32 }
     }
 
-    fn operation(&mut self, program: &Program, stream: usize, copy: bool, accesses: &[Access]) -> EventKind {
+    fn operation(&mut self, program: &Program, stream: usize, work: Work, accesses: &[Access]) -> EventKind {
         let range = self.accesses(accesses);
         let pinned = |access: &Access| program.buffers[access.buffer].kind == BufferKind::Pinned;
         let label = match accesses {
-            _ if copy => self.labels.copy,
+            _ if work == Work::Copy => self.labels.copy,
+            _ if work == Work::Collective => self.labels.collective,
             [one] => match one.mode {
                 AccessMode::Read => self.labels.read,
                 AccessMode::Write => self.labels.write,
@@ -278,7 +304,8 @@ impl Builder {
             stream: StreamId(stream as u32),
             label,
             kind: match accesses {
-                [source, target] if copy => match (pinned(source), pinned(target)) {
+                _ if work == Work::Collective => OpKind::Collective,
+                [source, target] if work == Work::Copy => match (pinned(source), pinned(target)) {
                     (false, false) => OpKind::CopyDeviceToDevice,
                     (true, false) => OpKind::CopyHostToDevice,
                     (false, true) => OpKind::CopyDeviceToHost,
@@ -309,6 +336,11 @@ impl Builder {
             argument: self.buffer_names[access.buffer],
         }
     }
+}
+
+/// The ids of a graph and of its executable.
+fn graph_ids(graph: usize) -> (GraphId, ExecutableId) {
+    (GraphId(graph as u32 + 1), ExecutableId(graph as u32 + 1))
 }
 
 /// The id of a buffer's block.

@@ -1,9 +1,12 @@
 //! Where a program's memory lies, and which accesses touch a common byte.
 //!
-//! What the program fixes, computed once: addresses, the moments of allocation and free, and for each step
-//! the bytes it touches of memory that is alive. Order between steps is not known here.
+//! What the program fixes, computed once: addresses, the moments of allocation and free, and for each *act*
+//! the bytes it touches of memory that is alive. An act is a step, or a node in a launch of its graph; these are
+//! counted on behind the steps. Order between acts is not known here.
 
 use crate::bytes::Bytes;
+use crate::captures::Captures;
+use crate::judge::Pair;
 use crate::program::{Action, BufferKind, Program, modes_conflict};
 use streamsan_trace::AccessMode;
 
@@ -28,12 +31,12 @@ pub(crate) struct Touch {
     pub(crate) bytes: Bytes,
 }
 
-/// How two steps conflict.
+/// How two acts conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
-    /// The buffer that the first step touches.
+    /// The buffer that the first act touches.
     pub(crate) old: usize,
-    /// The buffer that the second step touches: another one if it got the memory of the first.
+    /// The buffer that the second act touches: another one if it got the memory of the first.
     pub(crate) new: usize,
     /// A common interval of addresses in which both touch a byte.
     pub(crate) low: u64,
@@ -45,8 +48,11 @@ pub(crate) struct Conflict {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) extents: Vec<Extent>,
-    /// By step, what it touches. The free of pinned memory counts as a write of all of it.
+    /// By act, what it touches. The free of pinned memory counts as a write of all of it.
     pub(crate) touches: Vec<Vec<Touch>>,
+    /// Acts behind the steps: the launch, and the step that captured the node.
+    launched: Vec<(usize, usize)>,
+    steps: usize,
     /// Accesses to freed blocks: step and buffer.
     pub(crate) dead: Vec<(usize, usize)>,
     /// Addresses at which a block begins or ends, sorted.
@@ -74,15 +80,27 @@ impl Memory {
             let end = start + buffer.reserved();
             memory.extents.push(Extent { start, end, allocated: None, freed: None });
         }
+        let captures = Captures::of(program);
+        memory.steps = program.steps.len();
+        let mut launched = Vec::new();
         for (step, what) in program.steps.iter().enumerate() {
             match what.action {
                 Action::Allocate { buffer } => memory.extents[buffer].allocated = Some(step),
                 Action::Free { buffer } => memory.extents[buffer].freed = Some(step),
+                Action::Replay { graph, .. } => {
+                    for node in captures.iter().flat_map(|captures| &captures.nodes[graph]) {
+                        memory.launched.push((step, node.step));
+                        let touches = memory.touches_of(program, node.step, step);
+                        launched.push(touches);
+                    }
+                }
                 _ => {}
             }
-            let touches = memory.touches_of(program, step);
+            let inside = Captures::is_inside(captures.as_ref(), step);
+            let touches = if inside { Vec::new() } else { memory.touches_of(program, step, step) };
             memory.touches.push(touches);
         }
+        memory.touches.append(&mut launched);
         // Only blocks that share memory make generations.
         if program.buffers.iter().any(|buffer| matches!(buffer.kind, BufferKind::Cached { .. })) {
             memory.cuts.extend(memory.extents.iter().flat_map(|extent| [extent.start, extent.end]));
@@ -92,7 +110,29 @@ impl Memory {
         memory
     }
 
-    fn touches_of(&mut self, program: &Program, step: usize) -> Vec<Touch> {
+    /// The step of an act: that of the launch for a node.
+    pub(crate) fn step(&self, act: usize) -> usize {
+        act.checked_sub(self.steps).map_or(act, |node| self.launched[node].0)
+    }
+
+    /// Two acts as steps: of two nodes of one launch those that captured them.
+    pub(crate) fn pair(&self, first: usize, second: usize) -> Pair {
+        let node = |act: usize| act.checked_sub(self.steps).map(|node| self.launched[node]);
+        match (node(first), node(second)) {
+            (Some((one, first)), Some((other, second))) if one == other => Pair { first, second },
+            _ => Pair { first: self.step(first), second: self.step(second) },
+        }
+    }
+
+    /// The first step at which a buffer is touched.
+    pub(crate) fn first_touch(&self, buffer: usize) -> Option<usize> {
+        let touching = |touches: &[Touch]| touches.iter().any(|touch| touch.buffer == buffer);
+        let acts = self.touches.iter().enumerate().filter(|(_, touches)| touching(touches));
+        acts.map(|(act, _)| self.step(act)).min()
+    }
+
+    /// What a step touches at a time.
+    fn touches_of(&mut self, program: &Program, step: usize, time: usize) -> Vec<Touch> {
         if let Action::Free { buffer } = program.steps[step].action
             && program.buffers[buffer].kind == BufferKind::Pinned
         {
@@ -103,7 +143,7 @@ impl Memory {
         for access in program.accesses(step) {
             let extent = self.extents[access.buffer];
             if extent.freed.is_some() {
-                self.dead.push((step, access.buffer));
+                self.dead.push((time, access.buffer));
             } else {
                 let bytes = access.bytes.shifted(extent.start);
                 touches.push(Touch { buffer: access.buffer, mode: access.mode, bytes });
@@ -113,7 +153,7 @@ impl Memory {
         touches
     }
 
-    /// All conflicts of two steps, the first issued first. Bytes of different generations are given apart,
+    /// All conflicts of two acts, the first issued first. Bytes of different generations are given apart,
     /// since different guards hold them.
     pub(crate) fn conflicts(&self, first: usize, second: usize) -> Vec<Conflict> {
         let mut found = Vec::new();

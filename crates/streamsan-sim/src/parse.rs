@@ -10,6 +10,9 @@
 //! side: write x[0..4096 step 64 run 8]        only runs of bytes within a range
 //! side: copy p -> x                           reads one, writes the other
 //! side: launch                                work without accesses
+//! side: collective read x; write y            an operation that is a collective
+//! side: capture g / side: end g               what comes between is captured as nodes of a graph
+//! side: replay g                              launches the graph
 //! side: record e / side: wait e               events
 //! side: alloc x 1MiB                          a block of the caching allocator, of fresh memory
 //! side: alloc y 512KiB in x[0..512KiB]        … that gets (part of) the memory of a freed block
@@ -25,10 +28,13 @@
 
 use crate::annotations::{Annotations, Collector};
 use crate::bytes::Bytes;
+use crate::captures::Captures;
 use crate::error::ProgramError;
 use crate::lifetimes::Lifetimes;
 use crate::pieces::{Parsed, bytes, name, operand, size, word};
-use crate::program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within};
+use crate::program::{
+    Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Within, Work,
+};
 use streamsan_trace::AccessMode;
 
 /// Parses the lines of one program; the first line has number 1 and the file is called `path` in errors.
@@ -82,6 +88,7 @@ fn few(count: usize, what: &str) -> Parsed<()> {
 struct Parser {
     program: Program,
     lifetimes: Lifetimes,
+    captures: Captures,
 }
 
 impl Parser {
@@ -95,6 +102,7 @@ impl Parser {
                     self.stream_action(line, stream, rest)?
                 }
             };
+            self.captures.step(&self.program, &action)?;
             self.program.steps.push(Step { line, action });
             return Ok(());
         }
@@ -193,42 +201,49 @@ impl Parser {
             ("alloc", rest) => self.allocation(line, stream, rest),
             ("record", event) => Ok(Action::Record { stream, event: self.event(event)? }),
             ("wait", event) => Ok(Action::Wait { stream, event: self.event(event)? }),
-            ("launch", "") => Ok(Action::Operation { stream, copy: false, accesses: Vec::new() }),
+            ("launch", "") => Ok(Action::Operation { stream, work: Work::Kernel, accesses: Vec::new() }),
             ("copy", rest) => {
                 let Some((source, target)) = rest.split_once("->") else {
                     return Err(format!("`copy {rest}` has no target: write `copy x -> y`"));
                 };
                 let accesses =
                     vec![self.access(AccessMode::Read, source)?, self.access(AccessMode::Write, target)?];
-                Ok(Action::Operation { stream, copy: true, accesses })
+                Ok(Action::Operation { stream, work: Work::Copy, accesses })
+            }
+            ("capture", graph) => Ok(Action::Capture { stream, graph: self.graph(graph)? }),
+            ("end", graph) => Ok(Action::EndCapture { stream, graph: self.graph(graph)? }),
+            ("replay", graph) => Ok(Action::Replay { stream, graph: self.graph(graph)? }),
+            ("collective", rest) => {
+                Ok(Action::Operation { stream, work: Work::Collective, accesses: self.accesses(rest)? })
             }
             ("read" | "write" | "update", _) => {
-                let mut accesses = Vec::new();
-                for group in text.split(';') {
-                    let (verb, operands) = word(group);
-                    let mode = match verb {
-                        "read" => AccessMode::Read,
-                        "write" => AccessMode::Write,
-                        "update" => AccessMode::Update,
-                        _ => {
-                            return Err(format!(
-                                "`{verb}` is no access: use read, write or update after `;`"
-                            ));
-                        }
-                    };
-                    for operand in operands.split(',') {
-                        accesses.push(self.access(mode, operand)?);
-                    }
-                }
-                Ok(Action::Operation { stream, copy: false, accesses })
+                Ok(Action::Operation { stream, work: Work::Kernel, accesses: self.accesses(text)? })
             }
             ("launch", rest) => {
                 Err(format!("`launch` is not known with `{rest}`: it stands alone and touches no memory"))
             }
             (verb, _) => Err(format!(
-                "`{verb}` is not known: a stream can read, write, update, copy, launch, record, wait and alloc"
+                "`{verb}` is not known: a stream can read, write, update, copy, launch, record, wait, alloc, capture, end, replay and collective"
             )),
         }
+    }
+
+    /// Reads `read x, y[0..64]; write z`.
+    fn accesses(&self, text: &str) -> Parsed<Vec<Access>> {
+        let mut accesses = Vec::new();
+        for group in text.split(';') {
+            let (verb, operands) = word(group);
+            let mode = match verb {
+                "read" => AccessMode::Read,
+                "write" => AccessMode::Write,
+                "update" => AccessMode::Update,
+                _ => return Err(format!("`{verb}` is no access: use read, write or update")),
+            };
+            for operand in operands.split(',') {
+                accesses.push(self.access(mode, operand)?);
+            }
+        }
+        Ok(accesses)
     }
 
     fn host_action(&mut self, text: &str) -> Parsed<Action> {
@@ -293,6 +308,16 @@ impl Parser {
         Ok(events.iter().position(|known| known == event).unwrap_or_else(|| {
             events.push(event.to_owned());
             events.len() - 1
+        }))
+    }
+
+    /// The graph with this name, which is made at its first mention.
+    fn graph(&mut self, text: &str) -> Parsed<usize> {
+        let graph = name(text)?;
+        let graphs = &mut self.program.graphs;
+        Ok(graphs.iter().position(|known| known == graph).unwrap_or_else(|| {
+            graphs.push(graph.to_owned());
+            graphs.len() - 1
         }))
     }
 

@@ -15,6 +15,8 @@ pub struct Program {
     pub buffers: Vec<Buffer>,
     /// Names of events in order of first mention.
     pub events: Vec<String>,
+    /// Names of graphs in order of first mention.
+    pub graphs: Vec<String>,
     /// What the host does, in order.
     pub steps: Vec<Step>,
     /// The line of the `streams` statement, from 1.
@@ -97,8 +99,8 @@ pub enum Action {
     Operation {
         /// The stream.
         stream: usize,
-        /// Whether it is written as a copy; then there is one read and one write.
-        copy: bool,
+        /// What sort of work it is written as.
+        work: Work,
         /// The bytes it touches; none for a `launch`.
         accesses: Vec<Access>,
     },
@@ -145,11 +147,43 @@ pub enum Action {
         /// The stream. For the owner the call does nothing.
         stream: usize,
     },
+    /// A stream begins to capture a graph: what follows on it, and on streams that wait for it, becomes nodes.
+    Capture {
+        /// The stream.
+        stream: usize,
+        /// The graph.
+        graph: usize,
+    },
+    /// The capture ends.
+    EndCapture {
+        /// The stream in which it began.
+        stream: usize,
+        /// The graph.
+        graph: usize,
+    },
+    /// A graph is launched.
+    Replay {
+        /// The stream.
+        stream: usize,
+        /// The graph.
+        graph: usize,
+    },
     /// The host touches pinned memory itself, now.
     HostAccess {
         /// The bytes; all accesses have one mode.
         accesses: Vec<Access>,
     },
+}
+
+/// What sort of work an operation is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A kernel.
+    Kernel,
+    /// A copy: one read and one write.
+    Copy,
+    /// A collective; it executes like any other work.
+    Collective,
 }
 
 /// What the host waits for or asks about.

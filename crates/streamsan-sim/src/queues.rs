@@ -16,6 +16,11 @@
 //! ("guards") that it records at a free in the streams named by `record_stream`. Who has to wait for a guard
 //! is no stream and not the host, only the accesses of whoever gets the memory; see [`Watch`].
 
+//! A launch of a graph is two items of its stream, where it begins and where it is done, and one item for each
+//! node, in a queue of the node's own: after the begin and the nodes that it comes after. It begins when the launch
+//! before of the same graph is done.
+
+use crate::captures::{Captures, Node};
 use crate::program::{Action, BufferKind, Program, StreamKind, Target};
 use std::ops::Range;
 
@@ -62,6 +67,7 @@ pub(crate) struct Watch {
 pub(crate) struct Queues {
     pub(crate) streams: Vec<Vec<Item>>,
     pub(crate) host: Vec<HostStep>,
+    /// By operation, the act that touches memory (see `memory`).
     pub(crate) operations: Vec<usize>,
     /// Held accesses and imaginary operations.
     pub(crate) watches: Vec<Watch>,
@@ -85,7 +91,11 @@ impl Queues {
 
     /// Replaces the content by that of another program; keeps the memory.
     pub(crate) fn fill(&mut self, program: &Program) {
-        self.streams.resize_with(program.streams.len(), Vec::new);
+        let captures = Captures::of(program);
+        let mut nodes = captures.iter().flat_map(|captures| &captures.nodes);
+        let nodes: usize = nodes.by_ref().map(Vec::len).sum();
+        self.streams.resize_with(program.streams.len() + nodes, Vec::new);
+        let mut act = program.steps.len();
         self.streams.iter_mut().for_each(Vec::clear);
         self.host.clear();
         self.operations.clear();
@@ -100,7 +110,18 @@ impl Queues {
         self.hand_outs.clear();
         self.hand_outs.resize(program.buffers.len(), None);
         for (index, step) in program.steps.iter().enumerate() {
+            if Captures::is_inside(captures.as_ref(), index) {
+                continue;
+            }
             match &step.action {
+                Action::Capture { .. } | Action::EndCapture { .. } => {}
+                Action::Replay { stream, graph } => {
+                    if let Some(captures) = &captures {
+                        let before: usize = captures.nodes[..*graph].iter().map(Vec::len).sum();
+                        let first = program.streams.len() + before;
+                        self.launch(program, *stream, first, &captures.nodes[*graph], &mut act);
+                    }
+                }
                 Action::Operation { stream, .. } => {
                     let operation = self.operations.len() as u32;
                     self.operations.push(index);
@@ -207,12 +228,43 @@ impl Queues {
         self.host.push(HostStep::Block(start..self.needs.len()));
     }
 
+    /// Launches a graph whose first node has the queue `first`; its acts are counted on from `act`.
+    fn launch(&mut self, program: &Program, stream: usize, first: usize, nodes: &[Node], act: &mut usize) {
+        let start = self.needs.len();
+        self.default_stream_needs(program, stream);
+        let before: Vec<Need> = (first..first + nodes.len()).map(|queue| self.issued(queue)).collect();
+        self.needs.extend(before);
+        self.put(stream, start, None);
+        let begin = self.issued(stream);
+        for (index, node) in nodes.iter().enumerate() {
+            let start = self.needs.len();
+            self.needs.push(begin);
+            for &after in &node.after {
+                let need = self.issued(first + after);
+                self.needs.push(need);
+            }
+            let operation = self.operations.len() as u32;
+            self.operations.push(*act);
+            *act += 1;
+            self.put(first + index, start, Some(operation));
+        }
+        let start = self.needs.len();
+        let done: Vec<Need> = (first..first + nodes.len()).map(|queue| self.issued(queue)).collect();
+        self.needs.extend(done);
+        self.put(stream, start, None);
+    }
+
+    /// Puts an item into a queue that needs what was noted from `start` on.
+    fn put(&mut self, queue: usize, start: usize, operation: Option<u32>) {
+        self.streams[queue].push(Item { needs: start..self.needs.len(), operation });
+        self.host.push(HostStep::Enqueue(queue as u32));
+    }
+
     fn enqueue(&mut self, program: &Program, stream: usize, record: Option<Need>, operation: Option<u32>) {
         let start = self.needs.len();
         self.needs.extend(record);
         self.default_stream_needs(program, stream);
-        self.streams[stream].push(Item { needs: start..self.needs.len(), operation });
-        self.host.push(HostStep::Enqueue(stream as u32));
+        self.put(stream, start, operation);
     }
 
     /// What the next item of a stream requires because of the legacy default stream.

@@ -5,7 +5,7 @@
 //! `random_lifetimes` has: allocations, host accesses.
 
 use crate::bytes::{Bytes, Runs};
-use crate::program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target};
+use crate::program::{Access, Action, Buffer, BufferKind, Program, Step, Stream, StreamKind, Target, Work};
 use fastrand::Rng;
 use streamsan_trace::AccessMode;
 
@@ -23,7 +23,7 @@ pub fn random(seed: u64) -> Program {
             kind: BufferKind::Device,
         });
     }
-    let mut generator = Generator { line: 2 + buffers as u32, random, program, events: 0 };
+    let mut generator = Generator { line: 2 + buffers as u32, random, program, events: Vec::new() };
     generator.fill();
     generator.program
 }
@@ -50,8 +50,8 @@ pub(crate) struct Generator {
     pub(crate) random: Rng,
     pub(crate) program: Program,
     pub(crate) line: u32,
-    // Events are numbered by first mention; `e0` comes first.
-    pub(crate) events: usize,
+    // Its events by number, in order of first mention; `e0` comes first.
+    pub(crate) events: Vec<usize>,
 }
 
 impl Generator {
@@ -114,12 +114,13 @@ impl Generator {
 
     fn event(&mut self) -> usize {
         let event = self.random.usize(..4);
-        if event >= self.events {
-            self.program.events.push(format!("e{}", self.events));
-            self.events += 1;
-            return self.events - 1;
+        if let Some(&known) = self.events.get(event) {
+            return known;
         }
-        event
+        let new = self.program.events.len();
+        self.program.events.push(format!("e{}", self.events.len()));
+        self.events.push(new);
+        new
     }
 
     pub(crate) fn synchronization(&mut self) {
@@ -143,10 +144,10 @@ impl Generator {
         self.push(action);
     }
 
-    fn operation(&mut self, stream: usize, writes: u8) -> Action {
+    pub(crate) fn operation(&mut self, stream: usize, writes: u8) -> Action {
         if self.random.u8(..8) == 0 {
             let accesses = vec![self.access(AccessMode::Read), self.access(AccessMode::Write)];
-            return Action::Operation { stream, copy: true, accesses };
+            return Action::Operation { stream, work: Work::Copy, accesses };
         }
         let count = [1, 1, 1, 2, 3][self.random.usize(..5)];
         let accesses = (0..count)
@@ -161,7 +162,7 @@ impl Generator {
                 self.access(mode)
             })
             .collect();
-        Action::Operation { stream, copy: false, accesses }
+        Action::Operation { stream, work: Work::Kernel, accesses }
     }
 
     fn access(&mut self, mode: AccessMode) -> Access {
@@ -194,7 +195,7 @@ impl Generator {
 
 #[cfg(test)]
 mod tests {
-    use crate::program::{Action, StreamKind};
+    use crate::program::{Action, StreamKind, Work};
 
     #[test]
     fn printing_and_parsing_gives_the_program_back() {
@@ -215,7 +216,7 @@ mod tests {
             count(&|program| program.steps.iter().any(|step| wanted(&step.action)))
         };
         assert!(steps(|action| matches!(action, Action::Query { ready: true, .. })) > 300);
-        assert!(steps(|action| matches!(action, Action::Operation { copy: true, .. })) > 300);
+        assert!(steps(|action| matches!(action, Action::Operation { work: Work::Copy, .. })) > 300);
         let kind =
             |kind: StreamKind| count(&|program| program.streams.iter().any(|stream| stream.kind == kind));
         assert!(kind(StreamKind::LegacyDefault) > 500 && kind(StreamKind::Blocking) > 500);

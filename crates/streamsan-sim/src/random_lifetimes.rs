@@ -2,7 +2,7 @@
 
 use crate::bytes::Bytes;
 use crate::memory::Memory;
-use crate::program::{Access, Action, Buffer, BufferKind, GRANULE, Program, Within};
+use crate::program::{Access, Action, Buffer, BufferKind, GRANULE, Program, Within, Work};
 use crate::random::{Generator, streams};
 use fastrand::Rng;
 use streamsan_trace::AccessMode;
@@ -20,7 +20,7 @@ pub fn random_lifetimes(seed: u64) -> Program {
     }
     // Few owners, so that memory comes back to where it is wanted.
     let owners = random.usize(1..=2);
-    let generator = Generator { line: 2 + declared as u32, random, program, events: 0 };
+    let generator = Generator { line: 2 + declared as u32, random, program, events: Vec::new() };
     let mut lives = Lives { generator, alive: (0..declared).collect(), freed: Vec::new(), owners };
     lives.fill();
     lives.generator.program
@@ -191,7 +191,8 @@ impl Lives {
                 self.access(buffer, mode)
             })
             .collect();
-        Action::Operation { stream, copy, accesses }
+        let work = if copy { Work::Copy } else { Work::Kernel };
+        Action::Operation { stream, work, accesses }
     }
 }
 

@@ -2,6 +2,7 @@
 //! from one to the other. Nothing is executed, and nothing is shared with the judge but the program, where
 //! its memory lies, and the comparison of bytes.
 
+use crate::captures::Captures;
 use crate::judge::{Found, Kind, Pair};
 use crate::memory::Memory;
 use crate::program::{Action, BufferKind, Program, StreamKind, Target};
@@ -12,14 +13,22 @@ struct Graph {
     edges: Vec<Vec<usize>>,
     /// By buffer, the nodes of its guards.
     guards: Vec<Vec<usize>>,
+    /// The nodes of launched graphs, in order of the launches.
+    launched: Vec<usize>,
 }
 
 impl Graph {
     fn new(program: &Program) -> Self {
         let count = program.steps.len();
         let call = |step: usize| count + step;
-        let mut graph =
-            Self { edges: vec![Vec::new(); 2 * count], guards: vec![Vec::new(); program.buffers.len()] };
+        let mut graph = Self {
+            edges: vec![Vec::new(); 2 * count],
+            guards: vec![Vec::new(); program.buffers.len()],
+            launched: Vec::new(),
+        };
+        let captures = Captures::of(program);
+        // By graph, the last launch.
+        let mut launches: Vec<Option<usize>> = vec![None; program.graphs.len()];
         // All that was enqueued so far: node and stream.
         let mut enqueued: Vec<(usize, usize)> = Vec::new();
         // The last record of each event, as the step that made it.
@@ -42,7 +51,31 @@ impl Graph {
                         )
                 })
             };
+            if Captures::is_inside(captures.as_ref(), step) {
+                continue;
+            }
             match what.action {
+                Action::Capture { .. } | Action::EndCapture { .. } => {}
+                Action::Replay { stream, graph: launched } => {
+                    // The step is where all of it is done; a node before it is where it begins.
+                    let begin = graph.node();
+                    let nodes = before(stream);
+                    graph.enter(call(step), begin, nodes);
+                    graph.edge(begin, step);
+                    if let Some(earlier) = launches[launched].replace(step) {
+                        graph.edge(earlier, begin);
+                    }
+                    let mut own: Vec<usize> = Vec::new();
+                    for node in captures.iter().flat_map(|captures| &captures.nodes[launched]) {
+                        let this = graph.node();
+                        graph.edge(begin, this);
+                        graph.edge(this, step);
+                        node.after.iter().for_each(|&after| graph.edge(own[after], this));
+                        own.push(this);
+                    }
+                    graph.launched.extend(own);
+                    enqueued.push((step, stream));
+                }
                 Action::Synchronize { target } | Action::Query { target, ready: true } => {
                     let covered = match target {
                         Target::Stream(stream) => earlier(&|&other| {
@@ -66,8 +99,7 @@ impl Graph {
                 }
                 Action::Free { buffer } => {
                     for stream in recorded(program, step, buffer) {
-                        let node = graph.edges.len();
-                        graph.edges.push(Vec::new());
+                        let node = graph.node();
                         let nodes = before(stream);
                         graph.enter(call(step), node, nodes);
                         graph.guards[buffer].push(node);
@@ -93,6 +125,11 @@ impl Graph {
             }
         }
         graph
+    }
+
+    fn node(&mut self) -> usize {
+        self.edges.push(Vec::new());
+        self.edges.len() - 1
     }
 
     fn edge(&mut self, from: usize, to: usize) {
@@ -143,21 +180,24 @@ pub fn found(program: &Program) -> Vec<Found> {
     let memory = Memory::new(program);
     let graph = Graph::new(program);
     let count = program.steps.len();
-    // The node at which a step touches memory: the host does so in its call.
-    let acts = |step: usize| match program.steps[step].action {
-        Action::HostAccess { .. } | Action::Free { .. } => count + step,
-        _ => step,
+    // The node at which an act touches memory: the host does so in its call.
+    let acts = |act: usize| match program.steps[memory.step(act)].action {
+        Action::HostAccess { .. } | Action::Free { .. } => count + act,
+        _ => act.checked_sub(count).map_or(act, |node| graph.launched[node]),
     };
-    let reached: Vec<Option<Vec<bool>>> = (0..count)
-        .map(|step| (!memory.touches[step].is_empty()).then(|| graph.reached(acts(step))))
-        .collect();
+    let all = memory.touches.len();
+    let reached: Vec<Option<Vec<bool>>> =
+        (0..all).map(|step| (!memory.touches[step].is_empty()).then(|| graph.reached(acts(step)))).collect();
     let ordered = |first: usize, node: usize| reached[first].as_ref().is_some_and(|nodes| nodes[node]);
     let guarded =
         |first: usize, buffer: usize| graph.guards[buffer].iter().any(|&guard| ordered(first, guard));
+    let touches = |act: usize, buffer| memory.touches[act].iter().any(|touch| touch.buffer == buffer);
     let mut found: Vec<Found> = Vec::new();
-    for second in 0..count {
-        for first in 0..second {
-            if ordered(first, acts(second)) {
+    for second in 0..all {
+        for first in 0..all {
+            // Nodes of one launch are captured in the order of their acts.
+            let issued = (memory.step(first), first) < (memory.step(second), second);
+            if !issued || ordered(first, acts(second)) {
                 continue;
             }
             for conflict in memory.conflicts(first, second) {
@@ -165,14 +205,14 @@ pub fn found(program: &Program) -> Vec<Found> {
                     continue;
                 }
                 let handed_out = memory.extents[conflict.new].allocated;
-                let kind = match program.steps[second].action {
+                let kind = match program.steps[memory.step(second)].action {
                     Action::HostAccess { .. } => Kind::Host,
                     Action::Free { .. } => Kind::HostFree,
                     _ if conflict.old == conflict.new => Kind::Order,
                     _ if handed_out.is_some_and(|step| ordered(first, step)) => Kind::UseBeforeAllocation,
                     _ => Kind::ReuseWhileInUse,
                 };
-                found.push(Found { pair: Pair { first, second }, kind });
+                found.push(Found { pair: memory.pair(first, second), kind });
             }
         }
     }
@@ -182,8 +222,9 @@ pub fn found(program: &Program) -> Vec<Found> {
     }
     for (old, had) in memory.extents.iter().enumerate() {
         for (new, gets) in memory.extents.iter().enumerate() {
-            let second = memory.touches.iter().position(|all| all.iter().any(|touch| touch.buffer == new));
-            let (Some(freed), Some(handed_out), Some(second)) = (had.freed, gets.allocated, second) else {
+            let (Some(freed), Some(handed_out), Some(second)) =
+                (had.freed, gets.allocated, memory.first_touch(new))
+            else {
                 continue;
             };
             let [was, is] = [old, new].map(|buffer| &program.buffers[buffer]);
@@ -196,10 +237,15 @@ pub fn found(program: &Program) -> Vec<Found> {
             if !suits || is.reserved() > was.reserved() || handed_out < freed || reused {
                 continue;
             }
-            for first in 0..freed {
-                let uses = memory.touches[first].iter().any(|touch| touch.buffer == old);
-                if uses && !guarded(first, old) && !ordered(first, handed_out) && !ordered(first, second) {
-                    found.push(Found { pair: Pair { first, second }, kind: Kind::FreedWhileInUse });
+            // Of a launch as many nodes as touch it first; all of it is done where the step is.
+            let firsts = |act: &usize| memory.step(*act) == second && touches(*act, new);
+            let user: Vec<usize> = (0..all).filter(firsts).map(acts).collect();
+            for first in (0..all).filter(|&first| memory.step(first) < freed) {
+                let uses = touches(first, old);
+                let unordered = user.iter().any(|&node| !ordered(first, node));
+                if uses && !guarded(first, old) && !ordered(first, handed_out) && unordered {
+                    let pair = Pair { first: memory.step(first), second };
+                    found.push(Found { pair, kind: Kind::FreedWhileInUse });
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Running one given schedule, and saying what happened.
 
 use crate::execution::{Actor, Execution};
+use crate::memory::Memory;
 use crate::program::Program;
 use crate::queues::Queues;
 use std::fmt::{Display, Formatter};
@@ -10,7 +11,7 @@ use std::fmt::{Display, Formatter};
 pub struct Replay {
     /// Everyone who acted, in order: the schedule, completed to the end of the program.
     pub schedule: Vec<Actor>,
-    /// Steps that are operations, in the order in which they executed.
+    /// Steps that are operations, in the order in which they executed; a launch once for each node.
     pub order: Vec<usize>,
 }
 
@@ -45,13 +46,15 @@ pub fn schedule_text(schedule: &[Actor]) -> String {
     numbers.join(",")
 }
 
-/// Runs a schedule: 0 is the host's next call, `n` the next item of the `n`-th stream. When it ends before
+/// Runs a schedule: 0 is the host's next call, `n` the next item of the `n`-th stream; behind the streams come the nodes
+/// of graphs. When it ends before
 /// the program does, the host goes on first and then the streams in their order.
 ///
 /// # Errors
 /// If someone is to act who cannot.
 pub fn replay(program: &Program, schedule: &[Actor]) -> Result<Replay, ScheduleError> {
     let queues = Queues::new(program);
+    let memory = Memory::new(program);
     let mut execution = Execution::new(&queues);
     let mut replay = Replay { schedule: Vec::new(), order: Vec::new() };
     let mut choices = schedule.iter().copied();
@@ -65,6 +68,8 @@ pub fn replay(program: &Program, schedule: &[Actor]) -> Result<Replay, ScheduleE
             (None, None) => return Ok(replay),
         };
         replay.schedule.push(actor);
-        replay.order.extend(execution.act(actor).map(|operation| queues.operations[operation as usize]));
+        replay
+            .order
+            .extend(execution.act(actor).map(|operation| memory.step(queues.operations[operation as usize])));
     }
 }

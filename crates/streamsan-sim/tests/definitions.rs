@@ -1,7 +1,9 @@
 //! The judge against the second definition, and the schedules that it offers as proof.
 
 use std::fmt::Write as _;
-use streamsan_sim::{Effort, Judge, Pair, parse, random, random_lifetimes, reachability, replay, witness};
+use streamsan_sim::{
+    Effort, Judge, Pair, parse, random, random_graphs, random_lifetimes, reachability, replay, witness,
+};
 
 /// Whether `one` executes before `other`.
 fn before(order: &[usize], one: usize, other: usize) -> bool {
@@ -39,6 +41,21 @@ fn the_judge_agrees_with_reachability_on_lifetimes() {
         }
     }
     assert!(counts.len() == 7 && counts.values().all(|&count| count > 1000), "{counts:?}");
+}
+
+#[test]
+fn the_judge_agrees_with_reachability_on_graphs() {
+    let mut judge = Judge::default();
+    let (mut wrong, mut right) = (0_u64, 0_u64);
+    for seed in 0..30_000 {
+        let program = random_graphs(seed);
+        let verdict = judge.judge(&program);
+        assert!(verdict.complete, "seed {seed}");
+        assert_eq!(verdict.found, reachability::found(&program), "seed {seed}\n{program}");
+        wrong += u64::from(!verdict.found.is_empty());
+        right += u64::from(verdict.found.is_empty());
+    }
+    assert!(wrong > 3_000 && right > 3_000, "{wrong} with something wrong, {right} without");
 }
 
 #[test]

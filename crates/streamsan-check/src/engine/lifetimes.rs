@@ -3,10 +3,9 @@
 use super::Engine;
 use crate::blocks::Block;
 use crate::clock::{ChainId, Snapshot};
-use crate::hazard::Origin;
 use crate::rules::Rule;
 use crate::shadow::Touch;
-use streamsan_trace::{AccessMode, BlockId, Event, MemorySpace, OpNumber, StreamId};
+use streamsan_trace::{AccessMode, BlockId, Event, MemorySpace, StreamId};
 
 impl Engine {
     pub(super) fn allocate(
@@ -25,19 +24,11 @@ impl Engine {
             self.freed_in_use.forget(&self.blocks, owner, |used| known.is_after(used.epoch()));
         }
         let block = Block {
-            id,
-            space,
-            address,
-            size,
             owner,
             allocated: event.number,
             alloc_site: event.site,
             handed_out,
-            guards: Vec::new(),
-            freed_at: OpNumber(0),
-            freed_origin: Origin::default(),
-            touched: false,
-            endangered: false,
+            ..Block::new(id, space, address, size)
         };
         // In a damaged log a block can begin twice: what was kept of it lies at other addresses, and is dropped.
         let slot = self.blocks.insert(block);
@@ -52,7 +43,7 @@ impl Engine {
     /// this block's.
     pub(super) fn guard(&mut self, id: BlockId, guard: Snapshot) {
         // A block whose own accesses do not matter may be released by now.
-        let Some(block) = self.blocks.get(id) else { return };
+        let Some(block) = self.blocks.get(id).filter(|_| !self.graphs.own(id)) else { return };
         let slot = self.blocks.slot(id);
         if let MemorySpace::Cached(device) = block.space {
             let end = block.address.saturating_add(block.rounded());
@@ -70,6 +61,9 @@ impl Engine {
 
     pub(super) fn free(&mut self, event: &Event, id: BlockId) {
         let origin = self.origin(event);
+        if self.graphs.free(id, (event.number, origin)) {
+            return;
+        }
         let Some(slot) = self.blocks.slot(id) else { return };
         let block = self.blocks.at_mut(slot);
         let again = block.freed().is_some();

@@ -4,14 +4,28 @@ use super::{Engine, Sink};
 use crate::blocks::{Facts, Slot};
 use crate::clock::Epoch;
 use crate::finding::Actor;
-use crate::hazard::{Hazard, Origin, order_rule};
+use crate::hazard::{Hazard, Origin, pair_rule};
+use crate::near_miss::waited_elsewhere;
 use crate::overlap::Shapes;
-use crate::rules::Rule;
+use crate::rules::{Family, Rule};
 use crate::shadow::{Extent, Touch};
 use streamsan_trace::{Access, GapReason, MemorySpace, OpNumber, Tables};
 
 impl Engine {
     pub(super) fn touch_all(
+        &mut self,
+        epoch: Epoch,
+        actor: Actor,
+        origin: Origin,
+        accesses: &[Access],
+        tables: &Tables,
+        sink: &mut impl Sink,
+    ) {
+        self.touch_each(epoch, actor, origin, accesses, tables, sink);
+        self.give(tables, sink);
+    }
+
+    pub(super) fn touch_each(
         &mut self,
         epoch: Epoch,
         actor: Actor,
@@ -32,7 +46,6 @@ impl Engine {
                 pairs => sink.undecided(pairs, epoch.number),
             }
         }
-        self.give(tables, sink);
     }
 
     pub(super) fn give(&mut self, tables: &Tables, sink: &mut impl Sink) {
@@ -49,15 +62,27 @@ impl Engine {
         self.found = found;
     }
 
-    fn touch(&mut self, epoch: Epoch, actor: Actor, origin: Origin, access: &Access, tables: &Tables) {
+    pub(super) fn touch(
+        &mut self,
+        epoch: Epoch,
+        actor: Actor,
+        origin: Origin,
+        access: &Access,
+        tables: &Tables,
+    ) {
         let Some(slot) = self.blocks.slot(access.block) else {
             self.touch_ended(epoch, origin, access);
             return;
         };
         let block = self.blocks.at_mut(slot);
         let first_touch = !std::mem::replace(&mut block.touched, true);
+        let private = block.private;
         let memory = block.device().map(|device| Extent { device, start: block.address, end: block.end() });
         let touch = touch_of(block.address, epoch, origin, access);
+        if let (true, Some(Extent { device, .. })) = (private, memory) {
+            self.touch_private(&touch, actor, device, tables);
+            return;
+        }
         if let (Some(freed), Some(_)) = (block.freed(), memory) {
             self.use_after_free(freed, &touch);
             return;
@@ -80,7 +105,7 @@ impl Engine {
             let earlier = conflict.earlier;
             let rule = if earlier.block == touch.block {
                 let first_actor = order.stream(earlier.chain).map_or(Actor::Host, Actor::Stream);
-                order_rule((first_actor, earlier.mode), (actor, touch.mode))
+                pair_rule((first_actor, &earlier), (actor, &touch))
             } else if blocks.at(slot).handed_out_after(earlier.epoch()) {
                 Rule::Ss201
             } else {
@@ -105,7 +130,10 @@ impl Engine {
     #[cold]
     fn conflicts(&mut self, conflicts: &[(Rule, Touch)], touch: &Touch) {
         for (rule, earlier) in conflicts {
-            let hazard = self.hazard(*rule, earlier, touch);
+            let mut hazard = self.hazard(*rule, earlier, touch);
+            if *rule == Rule::Ss601 && waited_elsewhere(&hazard, self).is_some() {
+                hazard.rule = Rule::Ss602;
+            }
             self.push(hazard);
         }
     }
@@ -124,7 +152,9 @@ impl Engine {
 
     /// An access to a block that nothing refers to any more, if it is remembered.
     fn touch_ended(&mut self, epoch: Epoch, origin: Origin, access: &Access) {
-        if let Some(Facts { space, address, freed: Some(freed), .. }) = self.blocks.get(access.block)
+        if let (None, Some(freed)) = (self.blocks.get(access.block), self.graphs.freed(access.block)) {
+            self.use_after_free(freed, &touch_of(0, epoch, origin, access));
+        } else if let Some(Facts { space, address, freed: Some(freed), .. }) = self.blocks.get(access.block)
             && matches!(space, MemorySpace::Cached(_) | MemorySpace::Device(_))
         {
             let touch = touch_of(address, epoch, origin, access);
@@ -135,12 +165,14 @@ impl Engine {
     fn use_after_free(&mut self, freed: (OpNumber, Origin), touch: &Touch) {
         let free = Touch { number: freed.0, origin: freed.1, ..*touch };
         let hazard = self.hazard(Rule::Ss204, &free, touch);
-        self.push(hazard);
+        self.push(Hazard { freed: Some(freed), ..hazard });
     }
 
-    /// One hazard per rule and pair of operations.
-    fn push(&mut self, hazard: Hazard) {
-        if !self.found.iter().any(|known| known.first == hazard.first && known.rule == hazard.rule) {
+    /// One hazard per rule and pair of operations; what a graph reads and writes is one thing.
+    pub(super) fn push(&mut self, hazard: Hazard) {
+        let graphs = |hazard: &Hazard| hazard.rule.family() == Family::Graphs;
+        let same = |known: &Hazard| known.rule == hazard.rule || graphs(known) && graphs(&hazard);
+        if !self.found.iter().any(|known| known.first == hazard.first && same(known)) {
             self.found.push(hazard);
         }
     }

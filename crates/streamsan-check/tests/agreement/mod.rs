@@ -21,7 +21,9 @@ pub fn checker_pairs(program: &Program) -> Vec<Found> {
 
 pub fn kind(rule: Rule) -> Kind {
     match rule {
-        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 => Kind::Order,
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss501 | Rule::Ss502 | Rule::Ss601 | Rule::Ss602 => {
+            Kind::Order
+        }
         Rule::Ss201 => Kind::UseBeforeAllocation,
         Rule::Ss202 => Kind::ReuseWhileInUse,
         Rule::Ss203 => Kind::FreedWhileInUse,

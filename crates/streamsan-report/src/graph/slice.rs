@@ -140,7 +140,8 @@ fn wait_of(note: &Note) -> Option<OpNumber> {
         | Note::SelfWait { wait, .. }
         | Note::UnrecordedWait { wait, .. }
         | Note::EarlyWait { wait, .. }
-        | Note::WaitOnOther { wait, .. } => Some(wait),
+        | Note::WaitOnOther { wait, .. }
+        | Note::WaitedElsewhere { wait, .. } => Some(wait),
         _ => None,
     }
 }
