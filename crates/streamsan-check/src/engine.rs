@@ -297,9 +297,7 @@ impl Engine {
         for action in entering {
             match action {
                 Imagined::Fix(FixAction::WaitStream { waiter, awaited, .. }) => {
-                    let inside = self.graphs.order_of(waiter, awaited);
-                    if let Ok(inside) = inside {
-                        let order = inside.unwrap_or(&mut self.order);
+                    if let Some(order) = self.graphs.order_of(waiter, awaited, &mut self.order) {
                         order.wait_for_stream(waiter, awaited, event.number);
                     }
                 }

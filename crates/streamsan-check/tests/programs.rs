@@ -79,7 +79,7 @@ impl<'a> Found<'a> {
 /// What a rule is to the judge, if it is about a pair that the judge can see.
 fn kind(code: &str) -> Option<Kind> {
     Some(match code {
-        "SS101" | "SS102" | "SS103" => Kind::Order,
+        "SS101" | "SS102" | "SS103" | "SS501" | "SS502" | "SS601" | "SS602" => Kind::Order,
         "SS201" => Kind::UseBeforeAllocation,
         "SS202" => Kind::ReuseWhileInUse,
         "SS203" => Kind::FreedWhileInUse,

@@ -56,11 +56,11 @@ impl Graphs {
                 }
             }
             match self.generator.random.u8(..16) {
-                0..=6 => self.replay(stream),
-                7 => self.capture(writes),
-                8 => self.generator.synchronization(),
-                9 if lifetimes => self.allocate(),
-                10 if lifetimes => self.free(),
+                0..=5 => self.replay(stream),
+                6 => self.capture(writes),
+                7 => self.generator.synchronization(),
+                8 | 9 if lifetimes => self.allocate(),
+                10 | 11 if lifetimes => self.free(),
                 _ => {
                     let operation = self.operation(stream, writes);
                     self.generator.push(operation);
@@ -143,6 +143,7 @@ impl Graphs {
             })
         };
         let old = self.freed.iter().copied().find(|&old| !taken(old));
+        let old = old.filter(|_| self.generator.random.u8(..3) > 0);
         let owner = old.and_then(|old| program.buffers[old].owner());
         let owner = owner.unwrap_or_else(|| self.generator.stream());
         let within = old.map(|buffer| Within { buffer, low: 0, high: None });

@@ -55,18 +55,17 @@ impl Graph {
                 continue;
             }
             match what.action {
-                Action::Capture { .. } | Action::EndCapture { .. } => {}
-                Action::Replay { stream, graph: launched } => {
+                Action::Replay { stream, graph: replayed } => {
                     // The step is where all of it is done; a node before it is where it begins.
                     let begin = graph.node();
                     let nodes = before(stream);
                     graph.enter(call(step), begin, nodes);
                     graph.edge(begin, step);
-                    if let Some(earlier) = launches[launched].replace(step) {
+                    if let Some(earlier) = launches[replayed].replace(step) {
                         graph.edge(earlier, begin);
                     }
                     let mut own: Vec<usize> = Vec::new();
-                    for node in captures.iter().flat_map(|captures| &captures.nodes[launched]) {
+                    for node in captures.iter().flat_map(|captures| &captures.nodes[replayed]) {
                         let this = graph.node();
                         graph.edge(begin, this);
                         graph.edge(this, step);
@@ -91,7 +90,9 @@ impl Graph {
                 }
                 Action::Query { ready: false, .. }
                 | Action::RecordStream { .. }
-                | Action::HostAccess { .. } => {}
+                | Action::HostAccess { .. }
+                | Action::Capture { .. }
+                | Action::EndCapture { .. } => {}
                 Action::Allocate { buffer } => {
                     let owner = program.buffers[buffer].owner().unwrap_or(0);
                     let nodes = before(owner);
@@ -239,10 +240,10 @@ pub fn found(program: &Program) -> Vec<Found> {
             }
             // Of a launch as many nodes as touch it first; all of it is done where the step is.
             let firsts = |act: &usize| memory.step(*act) == second && touches(*act, new);
-            let user: Vec<usize> = (0..all).filter(firsts).map(acts).collect();
+            let new_owners: Vec<usize> = (0..all).filter(firsts).map(acts).collect();
             for first in (0..all).filter(|&first| memory.step(first) < freed) {
                 let uses = touches(first, old);
-                let unordered = user.iter().any(|&node| !ordered(first, node));
+                let unordered = new_owners.iter().any(|&node| !ordered(first, node));
                 if uses && !guarded(first, old) && !ordered(first, handed_out) && unordered {
                     let pair = Pair { first: memory.step(first), second };
                     found.push(Found { pair, kind: Kind::FreedWhileInUse });

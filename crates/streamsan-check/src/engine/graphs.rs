@@ -41,7 +41,7 @@ pub(super) struct Graphs {
     /// Events whose last record is in a capture that has not ended.
     events: FxHashMap<EventId, GraphId>,
     captures: FxHashMap<GraphId, Capture>,
-    graphs: FxHashMap<GraphId, Arc<Graph>>,
+    captured: FxHashMap<GraphId, Arc<Graph>>,
     executables: FxHashMap<ExecutableId, Executable>,
     /// Pairs of nodes without order, until the first launch of their graph, with the engine that found them.
     unordered: FxHashMap<GraphId, (Box<Engine>, Vec<Hazard>)>,
@@ -124,19 +124,20 @@ impl Graphs {
         *self.outside.get(&block)?
     }
 
-    /// The order inside the capture that both streams belong to. `Err` if one of them belongs to a capture and the
-    /// other does not: there is no edge between them.
-    pub(super) fn order_of(
-        &mut self,
+    /// The order that both streams belong to: that of a capture, or that of the world outside. `None` if only one of
+    /// them belongs to a capture: there is no edge between them.
+    pub(super) fn order_of<'a>(
+        &'a mut self,
         one: StreamId,
         other: StreamId,
-    ) -> Result<Option<&mut HappensBefore>, ()> {
+        outside: &'a mut HappensBefore,
+    ) -> Option<&'a mut HappensBefore> {
         match (self.capturing.get(&one), self.capturing.get(&other)) {
-            (None, None) => Ok(None),
+            (None, None) => Some(outside),
             (Some(one), Some(other)) if one == other => {
-                Ok(self.captures.get_mut(one).map(|capture| &mut capture.engine.order))
+                self.captures.get_mut(one).map(|capture| &mut capture.engine.order)
             }
-            _ => Err(()),
+            _ => None,
         }
     }
 }
@@ -173,7 +174,7 @@ impl Engine {
         if !capture.unordered.is_empty() {
             self.graphs.unordered.insert(id, (capture.engine, capture.unordered));
         }
-        self.graphs.graphs.insert(id, Arc::new(graph));
+        self.graphs.captured.insert(id, Arc::new(graph));
     }
 
     /// Takes an event that belongs to a capture. Says whether it means nothing to the world outside.
@@ -188,11 +189,11 @@ impl Engine {
         let graph = match event.kind {
             EventKind::Op { stream, .. }
             | EventKind::Alloc { stream, space: MemorySpace::Cached(_), .. }
-            | EventKind::EventRecord { stream, .. } => of_stream(stream),
+            | EventKind::EventRecord { stream, .. }
+            | EventKind::RecordStream { stream, .. } => of_stream(stream),
             EventKind::EventWait { event, stream } => {
                 self.graphs.events.get(&event).copied().or_else(|| of_stream(stream))
             }
-            EventKind::RecordStream { stream, .. } => of_stream(stream),
             EventKind::BlockSize { block, .. } | EventKind::FreeRequest { block } => {
                 self.graphs.private.get(&block).map(|private| private.graph)
             }
@@ -341,20 +342,22 @@ impl Engine {
     }
 
     pub(super) fn instantiate(&mut self, graph: GraphId, executable: ExecutableId) {
-        let graph = self.graphs.graphs.get(&graph).cloned();
+        let graph = self.graphs.captured.get(&graph).cloned();
         let of = &mut self.graphs.executables.entry(executable).or_default().graph;
         let earlier = std::mem::replace(of, graph);
         self.let_go(earlier);
     }
 
     pub(super) fn destroy_graph(&mut self, graph: GraphId) {
-        let graph = self.graphs.graphs.remove(&graph);
+        let graph = self.graphs.captured.remove(&graph);
         self.let_go(graph);
     }
 
     pub(super) fn destroy_executable(&mut self, executable: ExecutableId) {
         if let Some(Executable { graph, launched }) = self.graphs.executables.remove(&executable) {
-            launched.into_iter().for_each(|snapshot| self.order.take_back(snapshot));
+            if let Some(snapshot) = launched {
+                self.order.take_back(snapshot);
+            }
             self.let_go(graph);
         }
     }
