@@ -161,11 +161,27 @@ fn what_has_no_event_is_waited_for_all_the_same() {
 }
 
 #[test]
+fn memory_that_runs_out_in_a_run_costs_slots_and_no_item() {
+    let runs = Runs::new();
+    // Three slots, then the first buffer of the function.
+    for (fault, slots) in
+        [("cuMemAlloc_v2:4:2", "2"), ("cuMemAlloc_v2:3:2", "2"), ("cuMemHostAlloc:5:2", "2")]
+    {
+        let (answer, trace) = runs.run("short", &[("STREAMSAN_DRIVER_FAULT", fault)]);
+        assert_eq!(answer, slots, "{fault}");
+        let found = report(&trace);
+        assert!(found.findings.is_empty(), "{fault}: {:#?}", found.findings);
+    }
+}
+
+#[test]
 fn failures_of_the_driver_are_said() {
     let runs = Runs::new();
     for (fault, said) in [
         ("cuMemAlloc_v2:1+:2", "out of device memory: 64 bytes wanted"),
         ("cuMemHostAlloc:1+:2", "out of page-locked host memory: 64 bytes wanted"),
+        ("cuMemHostRegister_v2:1:1", "80 bytes of host memory cannot be page-locked: invalid argument: "),
+        ("cuMemHostRegister_v2:1:2", "out of page-locked host memory: 80 bytes wanted"),
         ("cuMemcpyAsync:1:719", "operation `copy` in stream `s` failed: "),
         ("cuStreamCreate:1:999", "operation `creation` in stream `s` failed: unknown error"),
     ] {

@@ -116,12 +116,7 @@ fn main() {
             let sources: Vec<_> =
                 (0..items).map(|item| filled(&device, elements, (item % 5) as f32)).collect();
             let mut results: Vec<_> = (0..items).map(|_| filled(&device, elements, -1.0)).collect();
-            let options = PipelineOptions {
-                item: elements,
-                memory: 1 << 30,
-                slots: None,
-                cancel: streamsan_runtime::Cancel::default(),
-            };
+            let options = PipelineOptions { item: elements, memory: 1 << 30, ..PipelineOptions::default() };
             let mut pipeline = Pipeline::<f32>::new(&device, &options).expect("slots fit");
             let mut times = Vec::new();
             for _ in 0..4 {

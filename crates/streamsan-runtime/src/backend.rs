@@ -103,6 +103,20 @@ pub(crate) trait Backend: Send + Sync {
     /// Allocates memory, aligned to [`ALIGNMENT`].
     fn allocate(&self, space: Space, bytes: usize) -> Result<Address, Error>;
 
+    /// Makes host memory that somebody else owns page-locked.
+    ///
+    /// # Safety
+    ///
+    /// It is `bytes` long and lives until it is unregistered.
+    unsafe fn register(&self, address: Address, bytes: usize) -> Result<(), Error>;
+
+    /// Ends [`Backend::register`].
+    ///
+    /// # Safety
+    ///
+    /// It was registered with this size, and no operation will touch it any more.
+    unsafe fn unregister(&self, address: Address, bytes: usize);
+
     /// Gives memory back.
     ///
     /// # Safety

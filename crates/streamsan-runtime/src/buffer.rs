@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::journal::Touch;
 use crate::order::Uses;
+use crate::pool::{Kept, Pending};
 use crate::stream::Lease;
 use crate::sync::{Mutex, held};
 use bytemuck::Pod;
@@ -26,7 +27,6 @@ pub struct Buffer<T> {
 }
 
 /// A block and who uses it.
-#[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) device: Device,
     pub(crate) space: Space,
@@ -35,8 +35,19 @@ pub(crate) struct Memory {
     pub(crate) address: Address,
     pub(crate) bytes: usize,
     pub(crate) block: Option<BlockId>,
+    pub(crate) origin: Origin,
     /// Guarded by the device's lock, which every operation holds.
     pub(crate) uses: Mutex<Uses>,
+}
+
+/// Where memory comes from, and so where it goes.
+pub(crate) enum Origin {
+    /// The back end.
+    Allocated,
+    /// Somebody who had it and made it page-locked.
+    Registered(Kept),
+    /// It has gone back already.
+    Gone,
 }
 
 impl Memory {
@@ -48,12 +59,48 @@ impl Memory {
         place: &Location<'_>,
     ) -> Result<Self, Error> {
         let (address, uses, block) = device.shared.allocate(space, index(owner.as_ref()), bytes, place)?;
-        Ok(Self { device, space, owner, address, bytes, block, uses: Mutex::new(uses) })
+        Ok(Self {
+            device,
+            space,
+            owner,
+            address,
+            bytes,
+            block,
+            origin: Origin::Allocated,
+            uses: Mutex::new(uses),
+        })
     }
 
-    /// What the journal says of an access to all of it.
-    pub(crate) fn touch(&self, mode: AccessMode) -> Touch {
-        Touch { block: self.block.unwrap_or(BlockId(0)), mode, bytes: self.bytes }
+    /// Somebody's own memory, registered.
+    pub(crate) fn registered(
+        device: Device,
+        address: Address,
+        bytes: usize,
+        kept: Kept,
+        place: &Location<'_>,
+    ) -> Self {
+        let mut state = device.shared.state();
+        let journal = state.journal.as_mut();
+        let owner = StreamIndex(0);
+        let block = journal.map(|journal| journal.allocate(Space::Host, owner, address, bytes, place));
+        drop(state);
+        let (origin, uses) = (Origin::Registered(kept), Mutex::default());
+        Self { device, space: Space::Host, owner: None, address, bytes, block, origin, uses }
+    }
+
+    /// What the journal says of an access to its first bytes.
+    pub(crate) fn touch(&self, mode: AccessMode, bytes: usize) -> Touch {
+        Touch { block: self.block.unwrap_or(BlockId(0)), mode, bytes: bytes.min(self.bytes) }
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Memory")
+            .field("space", &self.space)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -65,6 +112,12 @@ impl<T: Pod> Buffer<T> {
         Ok(Self { memory, length, element: PhantomData })
     }
 
+    /// Makes it seem to have this many elements, if it has room for them.
+    pub(crate) fn limit(&mut self, length: usize) -> Result<(), Error> {
+        self.length = limited::<T>(&self.memory, length)?;
+        Ok(())
+    }
+
     /// How many elements it has.
     pub fn len(&self) -> usize {
         self.length
@@ -74,6 +127,12 @@ impl<T: Pod> Buffer<T> {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
+}
+
+/// `length`, if the memory has room for so many elements.
+pub(crate) fn limited<T>(memory: &Memory, length: usize) -> Result<usize, Error> {
+    let room = memory.bytes / size_of::<T>().max(1);
+    if length <= room { Ok(length) } else { Err(Error::Length { from: length, to: room }) }
 }
 
 /// Host memory is in one pool for all.
@@ -94,6 +153,11 @@ pub(crate) fn bytes_of<T>(length: usize, space: &'static str) -> Result<usize, E
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        let kept = match std::mem::replace(&mut self.origin, Origin::Gone) {
+            Origin::Allocated => None,
+            Origin::Registered(kept) => Some(kept),
+            Origin::Gone => return,
+        };
         let uses = std::mem::take(&mut *held(&self.uses));
         let (shared, owner) = (&self.device.shared, index(self.owner.as_ref()));
         let mut state = shared.state();
@@ -112,7 +176,7 @@ impl Drop for Memory {
             }
             Space::Host => {
                 let (block, address, bytes) = (self.block, self.address, self.bytes);
-                state.pool.pending.push(crate::pool::Pending { block, address, bytes, uses });
+                state.pool.pending.push(Pending { block, address, bytes, uses, kept });
             }
         }
     }

@@ -109,6 +109,14 @@ impl Backend for Cpu {
         self.memory.allocate(space, bytes)
     }
 
+    unsafe fn register(&self, _: Address, bytes: usize) -> Result<(), Error> {
+        self.memory.take(Space::Host, bytes)
+    }
+
+    unsafe fn unregister(&self, _: Address, bytes: usize) {
+        self.memory.give(Space::Host, bytes);
+    }
+
     unsafe fn free(&self, space: Space, address: Address, bytes: usize) {
         // SAFETY: handed on from the caller.
         unsafe { self.memory.free(space, address, bytes) };

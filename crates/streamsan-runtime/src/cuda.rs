@@ -13,7 +13,7 @@ mod timeline;
 use crate::backend::{Address, Backend, HostWork, Space, StreamIndex};
 use crate::error::Error;
 use crate::sync::{Mutex, MutexGuard, held};
-use driver::{Context, Entered, check};
+use driver::{Context, Entered, check, said};
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
 use timeline::{Place, Timeline};
@@ -185,6 +185,28 @@ impl Backend for Cuda {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(self.out_of_memory(space, size)),
             other => check(other, "-", "allocation").map(|()| Address(0)),
         }
+    }
+
+    unsafe fn register(&self, address: Address, bytes: usize) -> Result<(), Error> {
+        let _entered = self.context.enter()?;
+        let pointer = std::ptr::with_exposed_provenance_mut(address.0);
+        // SAFETY: the caller vouches for the memory.
+        let code = unsafe { sys::cuMemHostRegister_v2(pointer, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) };
+        match code {
+            sys::CUresult::CUDA_SUCCESS => {
+                self.account(Space::Host, |used| used + bytes);
+                Ok(())
+            }
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(self.out_of_memory(Space::Host, bytes)),
+            other => Err(Error::NotPageLocked { bytes, reason: said(other) }),
+        }
+    }
+
+    unsafe fn unregister(&self, address: Address, bytes: usize) {
+        let Ok(_entered) = self.context.enter() else { return };
+        self.account(Space::Host, |used| used.saturating_sub(bytes));
+        // SAFETY: registered, and nobody uses it, as the caller says.
+        unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(address.0)) };
     }
 
     unsafe fn free(&self, space: Space, address: Address, bytes: usize) {

@@ -4,10 +4,10 @@ use crate::backend::{Address, Backend, Space, StreamIndex};
 use crate::buffer::Buffer;
 use crate::cpu::{Cpu, CpuOptions};
 use crate::error::Error;
-use crate::host::HostBuffer;
+use crate::host::{HostBuffer, RegisterError};
 use crate::journal::{Journal, Touch};
 use crate::order::{Order, Point, Uses};
-use crate::pool::Pool;
+use crate::pool::{Pending, Pool};
 use crate::stream::{Lease, Stream};
 use crate::sync::{Mutex, MutexGuard, held, thread};
 use bytemuck::Pod;
@@ -158,6 +158,29 @@ impl Device {
     #[track_caller]
     pub fn host_buffer<T: Pod>(&self, length: usize) -> Result<HostBuffer<T>, Error> {
         HostBuffer::new(self.clone(), length, Location::caller())
+    }
+
+    /// Makes memory that is there already page-locked, so that it is copied from and to where it is: worth its time
+    /// for data that is used more than once.
+    ///
+    /// ```
+    /// use streamsan_runtime::{CpuOptions, Device};
+    /// let device = Device::cpu(&CpuOptions::default());
+    /// let stream = device.stream("s")?;
+    /// let mut weights = device.register(vec![1.0_f32; 1024]).map_err(|refused| refused.error)?;
+    /// let mut buffer = device.buffer::<f32>(1024, &stream)?;
+    /// stream.upload(&weights, &mut buffer)?;
+    /// stream.download(&buffer, &mut weights)?;
+    /// assert_eq!(weights.into_vec()?.len(), 1024); // waits for both copies
+    /// # Ok::<(), streamsan_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be page-locked. The error has the data.
+    #[track_caller]
+    pub fn register<T: Pod + Send>(&self, data: Vec<T>) -> Result<HostBuffer<T>, RegisterError<T>> {
+        HostBuffer::register(self.clone(), data, Location::caller())
     }
 
     /// Blocks the host until everything that was submitted has finished.
@@ -313,11 +336,34 @@ impl Shared {
     fn reclaim(&self, state: &mut State) {
         for left in std::mem::take(&mut state.pool.pending) {
             if self.finished(state, &left.uses) {
-                state.pool_host(left.block, left.address, left.bytes);
+                self.let_go(state, &left);
             } else {
                 state.pool.pending.push(left);
             }
         }
+    }
+
+    /// Host memory that no copy uses any more.
+    pub(crate) fn let_go(&self, state: &mut State, left: &Pending) {
+        if let (Some(journal), Some(block)) = (&mut state.journal, left.block) {
+            journal.free(block);
+        }
+        if left.kept.is_some() {
+            // SAFETY: registered with this size, and no copy uses it any more; the caller drops it afterwards.
+            unsafe { unregister(self.backend.as_ref(), left.address, left.bytes) };
+        } else {
+            state.pool.put(Space::Host, StreamIndex(0), (left.address, Uses::default()), left.bytes);
+        }
+    }
+
+    /// Registered memory that the host has waited for is an ordinary vector again.
+    pub(crate) fn unregister(&self, block: Option<BlockId>, address: Address, bytes: usize) {
+        let mut state = self.state();
+        if let (Some(journal), Some(block)) = (&mut state.journal, block) {
+            journal.free(block);
+        }
+        // SAFETY: registered with this size, and the host has waited for every copy.
+        unsafe { unregister(self.backend.as_ref(), address, bytes) };
     }
 
     /// Gives back pooled memory whose uses have finished; says whether there was any.
@@ -380,13 +426,6 @@ impl State {
         }
         point
     }
-
-    fn pool_host(&mut self, block: Option<BlockId>, address: Address, bytes: usize) {
-        if let (Some(journal), Some(block)) = (&mut self.journal, block) {
-            journal.free(block);
-        }
-        self.pool.put(Space::Host, StreamIndex(0), (address, Uses::default()), bytes);
-    }
 }
 
 impl Drop for Shared {
@@ -404,6 +443,16 @@ impl Drop for Shared {
     }
 }
 
+/// # Safety
+///
+/// As for [`Backend::unregister`]; memory without bytes was never registered.
+unsafe fn unregister(backend: &dyn Backend, address: Address, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: as the caller says.
+        unsafe { backend.unregister(address, bytes) };
+    }
+}
+
 /// Waits for everything and gives all memory back.
 fn wind_up(backend: &dyn Backend, mut state: State) {
     for point in state.last.iter().flatten() {
@@ -411,7 +460,12 @@ fn wind_up(backend: &dyn Backend, mut state: State) {
         let _ = backend.synchronize(point.stream, point.number);
     }
     for left in std::mem::take(&mut state.pool.pending) {
-        state.pool.put(Space::Host, StreamIndex(0), (left.address, Uses::default()), left.bytes);
+        if left.kept.is_some() {
+            // SAFETY: registered with this size, and everything that was submitted has finished.
+            unsafe { unregister(backend, left.address, left.bytes) };
+        } else {
+            state.pool.put(Space::Host, StreamIndex(0), (left.address, Uses::default()), left.bytes);
+        }
     }
     for space in [Space::Device, Space::Host] {
         for block in state.pool.take_all(space) {

@@ -39,6 +39,13 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
+    /// Memory that is there could not be page-locked.
+    NotPageLocked {
+        /// Its size.
+        bytes: usize,
+        /// What the driver said.
+        reason: String,
+    },
     /// No thread could be started for a stream.
     NoThread {
         /// What the system said.
@@ -68,6 +75,10 @@ impl fmt::Display for Error {
             }
             Self::OtherDevice => formatter.write_str(
                 "a buffer or stream of another device: all parts of an operation must be of one device",
+            ),
+            Self::NotPageLocked { bytes, reason } => write!(
+                formatter,
+                "{bytes} bytes of host memory cannot be page-locked: {reason}: give them to a pipeline that copies them, or register fewer"
             ),
             Self::NoThread { reason } => {
                 write!(formatter, "no thread for a stream: {reason}: use fewer streams at a time")

@@ -1,12 +1,13 @@
 //! Page-locked host memory: the host's side of a copy.
 
-use crate::backend::Space;
-use crate::buffer::{Memory, bytes_of};
+use crate::backend::{Address, Space};
+use crate::buffer::{Memory, Origin, bytes_of, limited};
 use crate::device::Device;
 use crate::error::Error;
 use crate::order::Point;
 use crate::sync::held;
 use bytemuck::Pod;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
@@ -23,6 +24,23 @@ pub struct HostBuffer<T> {
     element: PhantomData<T>,
 }
 
+/// Memory could not be registered.
+#[derive(Debug)]
+pub struct RegisterError<T> {
+    /// The memory, as it was.
+    pub data: Vec<T>,
+    /// Why not.
+    pub error: Error,
+}
+
+impl<T> fmt::Display for RegisterError<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(formatter)
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for RegisterError<T> {}
+
 /// Elements that the host reads.
 #[derive(Debug)]
 pub struct HostRead<'a, T>(&'a [T]);
@@ -36,6 +54,55 @@ impl<T: Pod> HostBuffer<T> {
         let bytes = bytes_of::<T>(length, "page-locked host memory")?;
         let memory = Memory::new(device, Space::Host, None, bytes, place)?;
         Ok(Self { memory, length, element: PhantomData })
+    }
+
+    pub(crate) fn register(
+        device: Device,
+        mut data: Vec<T>,
+        place: &Location<'_>,
+    ) -> Result<Self, RegisterError<T>>
+    where
+        T: Send,
+    {
+        let (length, bytes) = (data.len(), size_of_val(data.as_slice()));
+        let address = Address(data.as_mut_ptr().expose_provenance());
+        if bytes > 0 {
+            // SAFETY: the vector lives until it is unregistered, since it goes where the registration goes.
+            if let Err(error) = unsafe { device.shared.backend.register(address, bytes) } {
+                return Err(RegisterError { data, error });
+            }
+        }
+        let memory = Memory::registered(device, address, bytes, Box::new(data), place);
+        Ok(Self { memory, length, element: PhantomData })
+    }
+
+    /// Waits for the copies from and to it, then gives the elements: the vector that was registered, or a copy.
+    ///
+    /// # Errors
+    ///
+    /// If a copy failed.
+    #[track_caller]
+    pub fn into_vec(mut self) -> Result<Vec<T>, Error> {
+        let registered = matches!(self.memory.origin, Origin::Registered(_));
+        let elements = self.write()?;
+        if !registered {
+            return Ok(elements.to_vec());
+        }
+        let memory = &mut self.memory;
+        memory.device.shared.unregister(memory.block, memory.address, memory.bytes);
+        match std::mem::replace(&mut memory.origin, Origin::Gone) {
+            Origin::Registered(data) => data
+                .downcast()
+                .map(|data| *data)
+                .map_err(|_| Error::Unsupported { what: "give a vector of another type back" }),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes it seem to have this many elements, if it has room for them.
+    pub(crate) fn limit(&mut self, length: usize) -> Result<(), Error> {
+        self.length = limited::<T>(&self.memory, length)?;
+        Ok(())
     }
 
     /// How many elements it has.
@@ -94,7 +161,7 @@ impl<T: Pod> HostBuffer<T> {
         if let Some(journal) = &mut shared.state().journal
             && self.length > 0
         {
-            journal.host_access(self.memory.touch(mode), place);
+            journal.host_access(self.memory.touch(mode, self.length * size_of::<T>()), place);
         }
         Ok(())
     }

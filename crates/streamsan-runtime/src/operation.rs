@@ -35,7 +35,8 @@ pub struct Operation<'a> {
     stream: &'a Stream,
     label: &'a str,
     id: u64,
-    uses: Vec<(&'a Memory, AccessMode)>,
+    /// Memory, how, and how many bytes of it.
+    uses: Vec<(&'a Memory, AccessMode, usize)>,
 }
 
 /// A buffer that an operation reads. It gives elements only while the operation runs.
@@ -151,7 +152,7 @@ impl<'a> Operation<'a> {
 
     /// The operation reads this buffer.
     pub fn read<T: Pod>(&mut self, buffer: &'a Buffer<T>) -> Read<T> {
-        self.uses.push((&buffer.memory, AccessMode::Read));
+        self.uses.push((&buffer.memory, AccessMode::Read, buffer.len() * size_of::<T>()));
         Read { range: self.range(buffer), element: PhantomData }
     }
 
@@ -167,7 +168,7 @@ impl<'a> Operation<'a> {
 
     fn change<T: Pod>(&mut self, buffer: &'a mut Buffer<T>, mode: AccessMode) -> Write<T> {
         let range = self.range(buffer);
-        self.uses.push((&buffer.memory, mode));
+        self.uses.push((&buffer.memory, mode, buffer.len() * size_of::<T>()));
         Write { range, element: PhantomData }
     }
 
@@ -235,12 +236,12 @@ impl<'a> Operation<'a> {
         enqueue: impl FnOnce(&dyn Backend) -> Result<u64, Error>,
     ) -> Result<(), Error> {
         let shared = &self.stream.device().shared;
-        if self.uses.iter().any(|(memory, _)| !Arc::ptr_eq(&memory.device.shared, shared)) {
+        if self.uses.iter().any(|(memory, ..)| !Arc::ptr_eq(&memory.device.shared, shared)) {
             return Err(Error::OtherDevice);
         }
         let (mut state, index) = (shared.state(), self.stream.index());
         let mut before = Vec::new();
-        for (memory, mode) in &self.uses {
+        for (memory, mode, _) in &self.uses {
             let uses = held(&memory.uses);
             if mode.writes() {
                 before.extend(uses.before_write().cloned());
@@ -250,9 +251,10 @@ impl<'a> Operation<'a> {
         }
         shared.stream_waits(&mut state, index, before, place)?;
         let number = enqueue(shared.backend.as_ref())?;
-        let touches: Vec<Touch> = self.uses.iter().map(|(memory, mode)| memory.touch(*mode)).collect();
+        let touches: Vec<Touch> =
+            self.uses.iter().map(|(memory, mode, bytes)| memory.touch(*mode, *bytes)).collect();
         let point = state.submitted(index, number, self.label, OpKind::Kernel, &touches, place);
-        for (memory, mode) in self.uses {
+        for (memory, mode, _) in self.uses {
             let mut uses = held(&memory.uses);
             if mode.writes() {
                 uses.written_by(point.clone());

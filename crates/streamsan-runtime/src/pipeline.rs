@@ -5,93 +5,43 @@
 //! come first. The host waits in two places only: before it refills a slot's upload buffer, and before it hands
 //! out a slot's result. Memory is that of the slots, whatever the number of items.
 
+mod delivery;
+mod error;
+mod in_place;
+mod load;
+mod measure;
+mod options;
+mod sink;
+mod slot;
+mod source;
 mod statistics;
 
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::Error;
-use crate::host::HostBuffer;
-use crate::plan::{Budget, Machine, Plan, PlanError, Work, plan};
+use crate::plan::{Budget, Machine, Plan, Work, plan, plan_single};
 use crate::stream::Stream;
 use bytemuck::Pod;
-pub use statistics::Statistics;
+use delivery::{Delivery, Report};
+pub use error::{ItemError, PipelineError};
+use load::{Filler, Load, Segment};
+pub use measure::Measured;
+pub use options::{Cancel, PipelineOptions};
+use sink::Each;
+pub use sink::{ItemWriter, Part, Sink, SliceSink};
+use slot::{Failure, Function, Slot, Streams};
+pub use source::{ItemReader, Items, Source};
+pub use statistics::{Progress, Statistics};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-
-/// What a pipeline may use.
-#[derive(Clone, Debug)]
-pub struct PipelineOptions {
-    /// Most elements of one item.
-    pub item: usize,
-    /// Device memory for the slots, in bytes. The function's own buffers are not in it.
-    pub memory: u64,
-    /// Exactly this many slots; else as many as pay.
-    pub slots: Option<usize>,
-    /// Stops the pipeline when set: items under way are still handed out.
-    pub cancel: Cancel,
-}
-
-/// Asks a pipeline to stop; clones ask the same one.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Asks.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody asked.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Why an item has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ItemError {
-    /// Which item, from 0.
-    pub item: u64,
-    /// Where: `source`, `upload`, `function` or `download`.
-    pub stage: &'static str,
-    /// What was said.
-    pub message: String,
-}
-
-impl fmt::Display for ItemError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "item {}: {}: {}", self.item, self.stage, self.message)
-    }
-}
-
-impl std::error::Error for ItemError {}
-
-/// One slot: an upload buffer, device memory, a download buffer.
-#[derive(Debug)]
-struct Slot<T> {
-    staged: HostBuffer<T>,
-    buffer: Buffer<T>,
-    result: HostBuffer<T>,
-}
-
-/// An item that was submitted.
-#[derive(Debug)]
-struct UnderWay {
-    item: u64,
-    length: usize,
-    slot: usize,
-    outcome: Result<(), ItemError>,
-}
+use std::time::Duration;
 
 /// A pipeline with its slots.
 ///
 /// ```
-/// use streamsan_runtime::{CpuOptions, Device, Machine, Pipeline, PipelineOptions};
+/// use streamsan_runtime::{CpuOptions, Device, Pipeline, PipelineOptions};
 /// let device = Device::cpu(&CpuOptions::default());
-/// let options = PipelineOptions { item: 1024, memory: 64 << 10, slots: Some(3), cancel: Default::default() };
+/// let options = PipelineOptions { item: 1024, memory: 64 << 10, ..PipelineOptions::default() };
 /// let mut pipeline = Pipeline::<f32>::new(&device, &options)?;
 /// let items = (0..1000).map(|item| Ok::<_, std::io::Error>(vec![item as f32; 1024]));
 /// let mut sums = Vec::new();
@@ -108,64 +58,81 @@ struct UnderWay {
 /// assert_eq!(statistics.items, 1000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Pipeline<T> {
-    upload: Stream,
-    compute: Stream,
-    download: Stream,
+    streams: Streams,
     slots: Vec<Slot<T>>,
+    /// Elements of a slot.
+    capacity: usize,
     plan: Plan,
+    elementwise: bool,
     cancel: Cancel,
+    measured: Option<Measured>,
+    progress: Option<(Duration, Report)>,
+    /// The item whose failure ended a stream, and what it said.
+    broken: Option<(u64, String)>,
 }
 
-/// Why a pipeline could not be made.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PipelineError {
-    /// The budget does not hold.
-    Plan(PlanError),
-    /// The device refused.
-    Device(Error),
-}
-
-impl fmt::Display for PipelineError {
+impl<T> fmt::Debug for Pipeline<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(error) => error.fmt(formatter),
-            Self::Device(error) => error.fmt(formatter),
-        }
+        formatter
+            .debug_struct("Pipeline")
+            .field("slots", &self.slots.len())
+            .field("capacity", &self.capacity)
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
     }
 }
 
-impl std::error::Error for PipelineError {}
+/// A load that was submitted.
+struct UnderWay {
+    slot: usize,
+    load: Load,
+    outcome: Result<(), Failure>,
+}
 
 impl<T: Pod> Pipeline<T> {
-    /// Plans a pipeline and makes its slots.
+    /// Plans a pipeline and makes its slots. Where memory is short there are fewer slots than planned, if their
+    /// number was not chosen ([`Pipeline::slots`]).
     ///
     /// # Errors
     ///
     /// If the slots do not fit into the budget or the device.
     #[track_caller]
     pub fn new(device: &Device, options: &PipelineOptions) -> Result<Self, PipelineError> {
-        let bytes = (options.item as u64).saturating_mul(size_of::<T>() as u64);
+        let bytes = (options.item.max(1) as u64).saturating_mul(size_of::<T>().max(1) as u64);
         // Nothing is known of the function yet: as long as a copy is the case that needs the most slots.
         let machine = Machine { upload: 50e9, download: 50e9, both: 100e9, handover: 3e-6, issue: 0.0 };
         let compute = bytes as f64 / machine.upload;
         let work =
             Work { items: 1 << 20, upload_bytes: bytes, download_bytes: bytes, slot_bytes: bytes, compute };
-        let plan = plan(&machine, &work, &Budget { device: options.memory, slots: options.slots })
-            .map_err(PipelineError::Plan)?;
+        let budget = Budget { device: options.memory, slots: options.slots };
+        let make = if options.elementwise { plan } else { plan_single };
+        let mut plan = make(&machine, &work, &budget).map_err(PipelineError::Plan)?;
+        let capacity = options.item.saturating_mul(usize::try_from(plan.pack).unwrap_or(1));
         let stream = |name| device.stream(name).map_err(PipelineError::Device);
-        let (upload, compute, download) = (stream("upload")?, stream("compute")?, stream("download")?);
-        let slot = || {
-            Ok(Slot {
-                staged: device.host_buffer(options.item)?,
-                buffer: device.buffer(options.item, &compute)?,
-                result: device.host_buffer(options.item)?,
-            })
-        };
-        let slots = (0..plan.slots).map(|_| slot()).collect::<Result<Vec<_>, Error>>();
-        let slots = slots.map_err(PipelineError::Device)?;
-        Ok(Self { upload, compute, download, slots, plan, cancel: options.cancel.clone() })
+        let streams =
+            Streams { upload: stream("upload")?, compute: stream("compute")?, download: stream("download")? };
+        let mut slots = Vec::with_capacity(plan.slots);
+        while slots.len() < plan.slots {
+            match Slot::new(device, capacity, &streams.compute) {
+                Ok(slot) => slots.push(slot),
+                Err(Error::OutOfMemory { .. }) if options.slots.is_none() && !slots.is_empty() => {
+                    plan.slots = slots.len();
+                }
+                Err(error) => return Err(PipelineError::Device(error)),
+            }
+        }
+        Ok(Self {
+            streams,
+            slots,
+            capacity,
+            plan,
+            elementwise: options.elementwise,
+            cancel: options.cancel.clone(),
+            measured: None,
+            progress: None,
+            broken: None,
+        })
     }
 
     /// How the pipeline was planned.
@@ -173,149 +140,224 @@ impl<T: Pod> Pipeline<T> {
         &self.plan
     }
 
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Calls `report` while a pipeline runs, when a result is handed out and this much time has gone by since the last
+    /// call, and at the end of a run.
+    pub fn on_progress(&mut self, every: Duration, report: impl FnMut(&Progress) + Send + 'static) {
+        self.progress = Some((every, Box::new(report)));
+    }
+
     /// Runs `function` over all items and hands their results to `sink`, in order.
     ///
-    /// `function` submits operations on the stream it is given and may make buffers of its own; when it
-    /// returns, the item's download is submitted. An item shorter than the slot leaves the rest of the slot as
-    /// it was. An item that fails, in the source or in `function`, is handed to `sink` as an error and stops no other.
+    /// `function` submits operations on the stream it is given and may make buffers of its own; its buffer has as
+    /// many elements as the item. When it returns, the item's download is submitted. It is called again for an item
+    /// if it ran out of device memory. An item that fails, in the source or in `function`, is handed to `sink` as an
+    /// error and stops no other.
     pub fn run<I, E>(
         &mut self,
         items: impl IntoIterator<Item = Result<I, E>>,
         mut function: impl FnMut(&Stream, &mut Buffer<T>) -> Result<(), Error>,
-        mut sink: impl FnMut(u64, Result<&[T], ItemError>),
+        sink: impl FnMut(u64, Result<&[T], ItemError>),
     ) -> Statistics
     where
         I: AsRef<[T]>,
         E: fmt::Display,
     {
-        let begin = Instant::now();
-        let mut statistics = Statistics::default();
-        let mut under_way: VecDeque<UnderWay> = VecDeque::new();
-        for (item, source) in (0..).zip(items) {
-            if self.cancel.is_cancelled() {
-                statistics.cancelled = true;
-                break;
-            }
-            if under_way.len() == self.slots.len()
-                && let Some(oldest) = under_way.pop_front()
-            {
-                self.hand_out(oldest, &mut sink, &mut statistics);
-            }
-            let slot = (item % self.slots.len() as u64) as usize;
-            let (length, outcome) = match source {
-                Ok(values) => {
-                    let values = values.as_ref();
-                    (values.len(), self.submit(item, slot, values, &mut function))
-                }
-                Err(error) => (0, Err(ItemError { item, stage: "source", message: error.to_string() })),
-            };
-            under_way.push_back(UnderWay { item, length, slot, outcome });
-        }
-        for item in under_way {
-            self.hand_out(item, &mut sink, &mut statistics);
-        }
-        statistics.seconds = begin.elapsed().as_secs_f64();
-        statistics
+        let (mut source, mut sink) = (Items::new(items), Each::new(sink));
+        self.drive(&mut source, &mut function, Delivery::new(&mut sink, false)).0
     }
 
-    /// Runs `function` over items that lie in page-locked memory already, into results that do: no byte is copied by
-    /// the host, and the host waits only at the end. Gives what failed beside the statistics; the results of all
-    /// other items are there.
+    /// As [`Pipeline::run`], from a source into a sink, such as files. Gives what failed beside the statistics.
     ///
-    /// # Errors
-    ///
-    /// If there are not as many results as items.
-    pub fn run_in_place(
+    /// ```
+    /// use streamsan_runtime::{CpuOptions, Device, ItemReader, Pipeline, PipelineOptions, SliceSink};
+    /// let device = Device::cpu(&CpuOptions::default());
+    /// let options = PipelineOptions { item: 4, elementwise: true, ..PipelineOptions::default() };
+    /// let mut pipeline = Pipeline::<u8>::new(&device, &options)?;
+    /// let (bytes, mut results) = ([1_u8; 10], [0; 10]);
+    /// let mut source = ItemReader::<u8, _>::new(bytes.as_slice(), 10, 4); // or `ItemReader::open`
+    /// let (statistics, failed) = pipeline.transfer(
+    ///     &mut source,
+    ///     |compute, buffer| {
+    ///         let mut operation = compute.operation("add");
+    ///         let values = operation.update(buffer);
+    ///         operation.run(move |memory| memory.slice_mut(values).iter_mut().for_each(|value| *value += 1))
+    ///     },
+    ///     &mut SliceSink::new(&mut results), // or `ItemWriter::create`
+    /// );
+    /// assert_eq!((statistics.items, failed.len(), results), (3, 0, [2; 10]));
+    /// # Ok::<(), streamsan_runtime::PipelineError>(())
+    /// ```
+    pub fn transfer(
         &mut self,
-        items: &[HostBuffer<T>],
-        results: &mut [HostBuffer<T>],
+        source: &mut dyn Source<T>,
         mut function: impl FnMut(&Stream, &mut Buffer<T>) -> Result<(), Error>,
-    ) -> Result<(Statistics, Vec<ItemError>), Error> {
-        if items.len() != results.len() {
-            return Err(Error::Length { from: items.len(), to: results.len() });
-        }
-        let begin = Instant::now();
-        let mut statistics = Statistics::default();
-        let mut failed = Vec::new();
-        for (item, (source, result)) in (0..).zip(items.iter().zip(&mut *results)) {
-            if self.cancel.is_cancelled() {
-                statistics.cancelled = true;
+        sink: &mut dyn Sink<T>,
+    ) -> (Statistics, Vec<ItemError>) {
+        self.drive(source, &mut function, Delivery::new(sink, true))
+    }
+
+    fn drive(
+        &mut self,
+        source: &mut dyn Source<T>,
+        function: &mut Function<'_, T>,
+        mut delivery: Delivery<'_, T>,
+    ) -> (Statistics, Vec<ItemError>) {
+        let (mut under_way, mut filler) = (VecDeque::new(), Filler::default());
+        let mut free: Vec<usize> = (0..self.slots.len()).rev().collect();
+        while self.broken.is_none() && !filler.has_ended() {
+            if self.cancel.is_cancelled() && !filler.is_inside_an_item() {
+                delivery.statistics.cancelled = true;
                 break;
             }
-            let slot = (item % self.slots.len() as u64) as usize;
-            let buffer = &mut self.slots[slot].buffer;
-            let bytes = source.len() as u64 * size_of::<T>() as u64;
-            let outcome =
-                self.upload.upload(source, buffer).map_err(|error| ("upload", error)).and_then(|()| {
-                    function(&self.compute, buffer).map_err(|error| ("function", error))?;
-                    self.download.download(buffer, result).map_err(|error| ("download", error))
-                });
-            statistics.items += 1;
-            match outcome {
-                Ok(()) => {
-                    statistics.uploaded += bytes;
-                    statistics.downloaded += bytes;
+            let Some(slot) = free.pop() else {
+                self.hand_out_oldest(&mut under_way, &mut free, &mut delivery);
+                continue;
+            };
+            let mut next = match self.begin(slot, source, &mut filler) {
+                Ok(next) => next,
+                Err((_, error)) => {
+                    self.broken =
+                        Some((delivery.statistics.items + under_way.len() as u64, error.to_string()));
+                    break;
                 }
-                Err((stage, error)) => failed.push(ItemError { item, stage, message: error.to_string() }),
+            };
+            if next.load.segments.is_empty() {
+                free.push(slot);
+                continue;
             }
+            delivery.statistics.loads += 1;
+            if next.load.length > 0 && next.outcome.is_ok() {
+                next.outcome = self.slots[slot].submit(&self.streams, function);
+            }
+            while matches!(next.outcome, Err(("function", Error::OutOfMemory { .. }))) && self.slots.len() > 1
+            {
+                // The results under way are safe first; then one slot's memory is the function's.
+                while !under_way.is_empty() {
+                    self.hand_out_oldest(&mut under_way, &mut free, &mut delivery);
+                }
+                self.slots.swap(0, next.slot);
+                next.slot = 0;
+                self.slots.pop();
+                free = (1..self.slots.len()).rev().collect();
+                next.outcome = self.slots[0].submit(&self.streams, function);
+            }
+            if next.outcome.is_err() && next.load.segments.len() > 1 {
+                while !under_way.is_empty() {
+                    self.hand_out_oldest(&mut under_way, &mut free, &mut delivery);
+                }
+                free.push(next.slot);
+                self.one_by_one(&next, function, &mut delivery);
+                continue;
+            }
+            under_way.push_back(next);
         }
-        // The first failure on the device ends its stream: everything after it has failed too.
-        if let Err(error) = self.download.synchronize() {
-            failed.push(ItemError { item: statistics.items, stage: "function", message: error.to_string() });
+        while !under_way.is_empty() {
+            self.hand_out_oldest(&mut under_way, &mut free, &mut delivery);
         }
-        statistics.failed = failed.len() as u64;
-        statistics.seconds = begin.elapsed().as_secs_f64();
-        Ok((statistics, failed))
+        delivery.report(&mut self.progress, true);
+        let (mut statistics, failed) = delivery.finish(self.slots.len());
+        statistics.stopped = self.broken.as_ref().map(|(_, message)| message.clone());
+        self.judge(&mut statistics);
+        (statistics, failed)
     }
 
-    fn submit(
+    /// Fills a slot from the source. On failure nothing was taken from it.
+    fn begin(
         &mut self,
-        item: u64,
         slot: usize,
-        values: &[T],
-        function: &mut impl FnMut(&Stream, &mut Buffer<T>) -> Result<(), Error>,
-    ) -> Result<(), ItemError> {
-        let failed = |stage| move |error: Error| ItemError { item, stage, message: error.to_string() };
-        let slot = &mut self.slots[slot];
-        let mut staged = slot.staged.write().map_err(failed("upload"))?;
-        let room = staged.len();
-        let target = staged.get_mut(..values.len()).ok_or_else(|| ItemError {
-            item,
-            stage: "upload",
-            message: format!("it has {} elements, a slot {room}: make the slots larger", values.len()),
-        })?;
-        target.copy_from_slice(values);
-        self.upload.upload(&slot.staged, &mut slot.buffer).map_err(failed("upload"))?;
-        function(&self.compute, &mut slot.buffer).map_err(failed("function"))?;
-        self.download.download(&slot.buffer, &mut slot.result).map_err(failed("download"))
+        source: &mut dyn Source<T>,
+        filler: &mut Filler,
+    ) -> Result<UnderWay, Failure> {
+        let (cancel, place) = (&self.cancel, &mut self.slots[slot]);
+        place.limit(self.capacity)?;
+        let load = {
+            let mut room = place.staged.write().map_err(|error| ("upload", error))?;
+            filler.fill(source, &mut room, self.elementwise, &|| cancel.is_cancelled())
+        };
+        let outcome = place.limit(load.length);
+        Ok(UnderWay { slot, load, outcome })
     }
 
-    fn hand_out(
-        &self,
-        item: UnderWay,
-        sink: &mut impl FnMut(u64, Result<&[T], ItemError>),
-        statistics: &mut Statistics,
+    /// Items that travelled together do so no longer, so that only the one that is to blame fails.
+    fn one_by_one(
+        &mut self,
+        together: &UnderWay,
+        function: &mut Function<'_, T>,
+        delivery: &mut Delivery<'_, T>,
     ) {
-        let UnderWay { item, length, slot, outcome } = item;
-        let bytes = self.slots[slot].buffer.len() as u64 * size_of::<T>() as u64;
-        let read = outcome.and_then(|()| {
-            self.slots[slot].result.read().map_err(|error| ItemError {
-                item,
-                stage: "function",
-                message: error.to_string(),
+        let staged = {
+            let staged = &mut self.slots[together.slot].staged;
+            staged.write().map(|values| values.to_vec())
+        };
+        for segment in &together.load.segments {
+            let range = segment.at..segment.at + segment.length;
+            let failed =
+                |(stage, error): Failure| ItemError { item: segment.item, stage, message: error.to_string() };
+            let slot = &mut self.slots[together.slot];
+            let done = match &staged {
+                Err(error) => Err(failed(("upload", error.clone()))),
+                Ok(_) if segment.length == 0 || segment.outcome.is_err() => Ok(()),
+                Ok(staged) => slot
+                    .limit(segment.length)
+                    .and_then(|()| {
+                        let mut target = slot.staged.write().map_err(|error| ("upload", error))?;
+                        target.copy_from_slice(&staged[range]);
+                        Ok(())
+                    })
+                    .and_then(|()| slot.submit(&self.streams, function))
+                    .map_err(failed),
+            };
+            let alone = Segment { at: 0, outcome: segment.outcome.clone(), ..*segment };
+            self.deliver(together.slot, std::slice::from_ref(&alone), done, delivery);
+        }
+    }
+
+    fn hand_out_oldest(
+        &mut self,
+        under_way: &mut VecDeque<UnderWay>,
+        free: &mut Vec<usize>,
+        delivery: &mut Delivery<'_, T>,
+    ) {
+        let Some(UnderWay { slot, load, outcome }) = under_way.pop_front() else { return };
+        let item = load.segments.first().map_or(0, |segment| segment.item);
+        let outcome = outcome.map_err(|(stage, error)| ItemError { item, stage, message: error.to_string() });
+        self.deliver(slot, &load.segments, outcome, delivery);
+        free.push(slot);
+    }
+
+    /// Waits for a slot's result and hands out its items.
+    fn deliver(
+        &mut self,
+        slot: usize,
+        segments: &[Segment],
+        outcome: Result<(), ItemError>,
+        delivery: &mut Delivery<'_, T>,
+    ) {
+        let broken = &mut self.broken;
+        let item = segments.first().map_or(0, |segment| segment.item);
+        let values = outcome.and_then(|()| {
+            self.slots[slot].result.read().map_err(|error| {
+                let (first, message) = broken.get_or_insert_with(|| (item, error.to_string()));
+                let message = if *first == item {
+                    message.clone()
+                } else {
+                    format!("not done, since item {first} ended a stream: {message}")
+                };
+                ItemError { item, stage: "function", message }
             })
         });
-        statistics.items += 1;
-        match read {
-            Ok(values) => {
-                statistics.uploaded += bytes;
-                statistics.downloaded += bytes;
-                sink(item, Ok(&values[..length]));
-            }
-            Err(error) => {
-                statistics.failed += 1;
-                sink(item, Err(error));
-            }
+        for segment in segments {
+            let values = match &values {
+                Ok(values) => Ok(&**values),
+                Err(error) => Err(ItemError { item: segment.item, ..error.clone() }),
+            };
+            delivery.hand_out(segment, values);
         }
+        delivery.report(&mut self.progress, false);
     }
 }

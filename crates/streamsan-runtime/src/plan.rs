@@ -245,6 +245,19 @@ pub fn ideal_of_stages(stages: [f64; 3], handover: f64, items: u64, slots: usize
 ///
 /// If one item, or the number of slots that was asked for, does not fit into the budget.
 pub fn plan(machine: &Machine, work: &Work, budget: &Budget) -> Result<Plan, PlanError> {
+    planned(machine, work, budget, WELL_FILLED)
+}
+
+/// Plans as [`plan`](plan()) does, but with one item in a slot, for functions that have to see an item by itself.
+///
+/// # Errors
+///
+/// As for [`plan`](plan()).
+pub fn plan_single(machine: &Machine, work: &Work, budget: &Budget) -> Result<Plan, PlanError> {
+    planned(machine, work, budget, 0)
+}
+
+fn planned(machine: &Machine, work: &Work, budget: &Budget, fill: u64) -> Result<Plan, PlanError> {
     let item = work.slot_bytes.max(1);
     if item > budget.device {
         return Err(PlanError::TooLarge { item, budget: budget.device });
@@ -261,7 +274,7 @@ pub fn plan(machine: &Machine, work: &Work, budget: &Budget) -> Result<Plan, Pla
     let wanted = budget.slots.unwrap_or(4);
     // Packing must leave room for the slots themselves and for every slot to have something to do.
     let room = budget.device / (item.saturating_mul(wanted as u64)).max(1);
-    let pack = (WELL_FILLED / item).min(room).min(work.items / (2 * wanted as u64)).max(1);
+    let pack = (fill / item).min(room).min(work.items / (2 * wanted as u64)).max(1);
     let packed = Work {
         items: work.items.div_ceil(pack),
         upload_bytes: work.upload_bytes.saturating_mul(pack),

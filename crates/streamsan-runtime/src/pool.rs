@@ -6,17 +6,22 @@
 
 use crate::backend::{Address, Space, StreamIndex};
 use crate::order::Uses;
+use std::any::Any;
 use std::collections::BTreeMap;
 use streamsan_trace::BlockId;
 
 /// Host memory that was dropped while copies still used it.
-#[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) block: Option<BlockId>,
     pub(crate) address: Address,
     pub(crate) bytes: usize,
     pub(crate) uses: Uses,
+    /// Registered memory: whose it is, kept until the copies have finished.
+    pub(crate) kept: Option<Kept>,
 }
+
+/// Somebody's own memory: a vector of some type.
+pub(crate) type Kept = Box<dyn Any + Send>;
 
 /// Memory that nobody owns.
 #[derive(Debug)]
@@ -28,7 +33,7 @@ pub(crate) struct Free {
 }
 
 /// Free memory by space, owner stream and size.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Pool {
     free: BTreeMap<(Space, StreamIndex, usize), Vec<(Address, Uses)>>,
     pub(crate) pending: Vec<Pending>,

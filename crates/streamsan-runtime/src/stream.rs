@@ -77,7 +77,11 @@ impl Stream {
     #[track_caller]
     pub fn upload<T: Pod>(&self, from: &HostBuffer<T>, to: &mut Buffer<T>) -> Result<(), Error> {
         same_length(from.len(), to.len())?;
-        self.copy_memory(&from.memory, &to.memory, ("upload", OpKind::CopyHostToDevice), Location::caller())
+        self.copy_memory::<T>(
+            (&from.memory, &to.memory, to.len()),
+            ("upload", OpKind::CopyHostToDevice),
+            Location::caller(),
+        )
     }
 
     /// Copies from the device to page-locked host memory.
@@ -88,7 +92,11 @@ impl Stream {
     #[track_caller]
     pub fn download<T: Pod>(&self, from: &Buffer<T>, to: &mut HostBuffer<T>) -> Result<(), Error> {
         same_length(from.len(), to.len())?;
-        self.copy_memory(&from.memory, &to.memory, ("download", OpKind::CopyDeviceToHost), Location::caller())
+        self.copy_memory::<T>(
+            (&from.memory, &to.memory, to.len()),
+            ("download", OpKind::CopyDeviceToHost),
+            Location::caller(),
+        )
     }
 
     /// Copies on the device.
@@ -99,13 +107,16 @@ impl Stream {
     #[track_caller]
     pub fn copy<T: Pod>(&self, from: &Buffer<T>, to: &mut Buffer<T>) -> Result<(), Error> {
         same_length(from.len(), to.len())?;
-        self.copy_memory(&from.memory, &to.memory, ("copy", OpKind::CopyDeviceToDevice), Location::caller())
+        self.copy_memory::<T>(
+            (&from.memory, &to.memory, to.len()),
+            ("copy", OpKind::CopyDeviceToDevice),
+            Location::caller(),
+        )
     }
 
-    fn copy_memory(
+    fn copy_memory<T>(
         &self,
-        from: &Memory,
-        to: &Memory,
+        (from, to, length): (&Memory, &Memory, usize),
         (label, kind): (&str, OpKind),
         place: &Location<'_>,
     ) -> Result<(), Error> {
@@ -115,14 +126,18 @@ impl Stream {
                 return Err(Error::OtherDevice);
             }
         }
+        let bytes = length * size_of::<T>();
+        if bytes == 0 {
+            return Ok(());
+        }
         let mut state = shared.state();
         let (mut read, mut written) = (held(&from.uses), held(&to.uses));
         let before = read.before_read().chain(written.before_write()).cloned().collect();
         shared.stream_waits(&mut state, self.lease.index, before, place)?;
         // SAFETY: both blocks live until every use has passed (`Memory::drop`), they are different blocks since one
         // is borrowed uniquely, and whoever touches them waits for this copy.
-        let number = unsafe { shared.backend.copy(self.lease.index, from.address, to.address, to.bytes) }?;
-        let touches = [from.touch(AccessMode::Read), to.touch(AccessMode::Write)];
+        let number = unsafe { shared.backend.copy(self.lease.index, from.address, to.address, bytes) }?;
+        let touches = [from.touch(AccessMode::Read, bytes), to.touch(AccessMode::Write, bytes)];
         let point = state.submitted(self.lease.index, number, label, kind, &touches, place);
         read.read_by(point.clone());
         written.written_by(point);

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use streamsan_check::{Config, check};
-use streamsan_runtime::{Cancel, CpuOptions, Device, Error, Pipeline, PipelineOptions};
+use streamsan_runtime::{CpuOptions, Device, Error, Pipeline, PipelineOptions};
 
 /// Runs something that must end by itself.
 fn within_a_minute(work: impl FnOnce() + Send + 'static) {
@@ -115,7 +115,7 @@ fn what_was_done_before_a_failure_stays_done() {
 fn streams_of_dropped_pipelines_are_used_again() {
     let device = Device::cpu(&CpuOptions::default());
     device.start_journal();
-    let options = PipelineOptions { item: 4, memory: 1 << 10, slots: Some(2), cancel: Cancel::default() };
+    let options = PipelineOptions { item: 4, memory: 1 << 10, slots: Some(2), ..PipelineOptions::default() };
     let before = threads();
     for turn in 0..300_u64 {
         let mut pipeline = Pipeline::<u64>::new(&device, &options).unwrap();

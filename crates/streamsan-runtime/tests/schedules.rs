@@ -3,7 +3,7 @@
 //! `cargo test -p streamsan-runtime --features shuttle --test schedules`
 
 use streamsan_check::{Config, check};
-use streamsan_runtime::{Buffer, Cancel, CpuOptions, Device, Error, Pipeline, PipelineOptions, Stream};
+use streamsan_runtime::{Buffer, CpuOptions, Device, Error, Pipeline, PipelineOptions, Stream};
 
 const SCHEDULES: usize = 2_000;
 
@@ -17,7 +17,7 @@ fn double(compute: &Stream, buffer: &mut Buffer<i64>) -> Result<(), Error> {
 fn pipeline() {
     let device = Device::cpu(&CpuOptions::default());
     device.start_journal();
-    let options = PipelineOptions { item: 1, memory: 64, slots: Some(2), cancel: Cancel::default() };
+    let options = PipelineOptions { item: 1, memory: 64, slots: Some(2), ..PipelineOptions::default() };
     let mut results = Vec::new();
     {
         let mut pipeline = Pipeline::<i64>::new(&device, &options).unwrap();

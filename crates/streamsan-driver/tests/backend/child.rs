@@ -4,7 +4,7 @@ use crate::program::{Arithmetic, Step, managed, program, serially};
 use cudarc::driver::sys;
 use fastrand::Rng;
 use std::ptr::null_mut;
-use streamsan_runtime::{Buffer, Cancel, Device, Error, Pipeline, PipelineOptions, Stream};
+use streamsan_runtime::{Buffer, Device, Error, Pipeline, PipelineOptions, Stream};
 
 /// Copies and fills, since the virtual device runs no kernels: an `add` changes or keeps the order of the source's
 /// halves. Each touches all bytes of what it declares, or a wait for it could be needless.
@@ -92,6 +92,7 @@ fn child() {
         "values" => values(),
         "context" => context(),
         "unrecorded" => unrecorded(),
+        "short" => short(),
         "failures" => answer(failures().map_or_else(|error| error.to_string(), |()| "none".to_owned())),
         role => println!("no such role: {role}"),
     }
@@ -122,7 +123,7 @@ fn pipeline() {
     let device = device();
     let slots = usize::try_from(number("STREAMSAN_TEST_SLOTS").unwrap()).unwrap();
     let options =
-        PipelineOptions { item: 2 * HALF, memory: 1 << 20, slots: Some(slots), cancel: Cancel::default() };
+        PipelineOptions { item: 2 * HALF, memory: 1 << 20, slots: Some(slots), ..PipelineOptions::default() };
     let mut pipeline = Pipeline::<i64>::new(&device, &options).unwrap();
     let items = (0..7).map(|item| Ok::<_, String>([[item; HALF], [-item; HALF]].concat()));
     let mut results = Vec::new();
@@ -152,6 +153,25 @@ fn values() {
     let mut result = device.host_buffer::<i64>(4).unwrap();
     third.download(&to, &mut result).unwrap();
     answer(if *result.read().unwrap() == [7; 4] { "new" } else { "old" });
+}
+
+/// A pipeline whose function has a buffer of its own.
+fn short() {
+    let device = device();
+    let options =
+        PipelineOptions { item: 2 * HALF, memory: 3 * 16 * HALF as u64, ..PipelineOptions::default() };
+    let mut pipeline = Pipeline::<i64>::new(&device, &options).unwrap();
+    let items = (0..9).map(|item| Ok::<_, String>(vec![item; 2 * HALF]));
+    let mut results = Vec::new();
+    let function = |compute: &Stream, buffer: &mut Buffer<i64>| {
+        let mut own = compute.device().buffer::<i64>(2 * HALF, compute)?;
+        Copies.add(compute, buffer, &mut own, 0);
+        Copies.add(compute, &own, buffer, -1);
+        Ok(())
+    };
+    let statistics = pipeline.run(items, function, |_, result| results.push(result.unwrap()[0]));
+    assert_eq!(results, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    answer(statistics.slots);
 }
 
 fn current() -> sys::CUcontext {
@@ -209,5 +229,7 @@ fn failures() -> Result<(), Error> {
     let host = device.host_buffer::<i64>(8)?;
     let mut buffer = device.buffer::<i64>(8, &stream)?;
     stream.upload(&host, &mut buffer)?;
+    let registered = device.register(vec![0_u8; 80]).map_err(|refused| refused.error)?;
+    assert_eq!(registered.into_vec()?, [0; 80]);
     stream.synchronize()
 }

@@ -12,6 +12,12 @@ struct Pool {
     used: AtomicUsize,
 }
 
+impl Pool {
+    fn refused(&self, wanted: usize, used: usize) -> Error {
+        Error::OutOfMemory { space: self.name, wanted, used, limit: self.limit }
+    }
+}
+
 /// Both spaces.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -33,18 +39,29 @@ impl Memory {
         }
     }
 
-    pub(super) fn allocate(&self, space: Space, bytes: usize) -> Result<Address, Error> {
+    /// Counts bytes as used, if the limit allows it.
+    pub(super) fn take(&self, space: Space, bytes: usize) -> Result<(), Error> {
         let pool = self.pool(space);
-        let refused = |used| Error::OutOfMemory { space: pool.name, wanted: bytes, used, limit: pool.limit };
         let grown =
             |used: usize| used.checked_add(bytes).filter(|&total| pool.limit == 0 || total <= pool.limit);
-        let layout = layout(bytes).ok_or_else(|| refused(pool.used.load(Ordering::Relaxed)))?;
-        pool.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(refused)?;
+        let taken = pool.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+        taken.map(|_| ()).map_err(|used| pool.refused(bytes, used))
+    }
+
+    /// Counts bytes as free.
+    pub(super) fn give(&self, space: Space, bytes: usize) {
+        self.pool(space).used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn allocate(&self, space: Space, bytes: usize) -> Result<Address, Error> {
+        let pool = self.pool(space);
+        let layout = layout(bytes).ok_or_else(|| pool.refused(bytes, pool.used.load(Ordering::Relaxed)))?;
+        self.take(space, bytes)?;
         // SAFETY: the layout has a size greater than 0.
         let pointer = unsafe { alloc_zeroed(layout) };
         if pointer.is_null() {
             let used = pool.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(refused(used));
+            return Err(pool.refused(bytes, used));
         }
         Ok(Address(pointer.expose_provenance()))
     }
@@ -53,7 +70,7 @@ impl Memory {
     ///
     /// The range came from [`Memory::allocate`] with this space and size, and nobody uses it.
     pub(super) unsafe fn free(&self, space: Space, address: Address, bytes: usize) {
-        self.pool(space).used.fetch_sub(bytes, Ordering::Relaxed);
+        self.give(space, bytes);
         if let Some(layout) = layout(bytes) {
             // SAFETY: allocated with the same layout, as the caller says.
             unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address.0), layout) };

@@ -99,7 +99,8 @@ pub(super) fn check(code: sys::CUresult, stream: &str, operation: &str) -> Resul
     }
 }
 
-fn said(code: sys::CUresult) -> String {
+/// The driver's words for a code.
+pub(super) fn said(code: sys::CUresult) -> String {
     let mut text = std::ptr::null();
     // SAFETY: a place for the result, a string that lives as long as the driver.
     let found = unsafe { sys::cuGetErrorString(code, &raw mut text) };

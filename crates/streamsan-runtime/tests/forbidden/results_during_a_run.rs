@@ -4,7 +4,7 @@ use streamsan_runtime::{CpuOptions, Device, Error, HostBuffer, Pipeline, Pipelin
 
 fn main() -> Result<(), Error> {
     let device = Device::cpu(&CpuOptions::default());
-    let options = PipelineOptions { item: 4, memory: 64, slots: Some(2), cancel: Default::default() };
+    let options = PipelineOptions { item: 4, memory: 64, slots: Some(2), ..PipelineOptions::default() };
     let mut pipeline = Pipeline::<f32>::new(&device, &options).unwrap();
     let items: Vec<HostBuffer<f32>> = vec![device.host_buffer(4)?];
     let mut results: Vec<HostBuffer<f32>> = vec![device.host_buffer(4)?];
