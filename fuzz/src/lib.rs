@@ -4,12 +4,15 @@
 //! `crates/streamsan-cli/tests/replay.rs` includes this file and hands them what is kept in `corpus/` and
 //! `regressions/`, under stable Rust.
 
+mod baseline;
 mod exercise;
 mod follower;
+mod ignore_comments;
 pub mod limits;
 mod markdown;
 pub mod packed;
 mod program_text;
+mod settings;
 mod structure;
 mod trace_bytes;
 mod trace_structured;
@@ -24,6 +27,9 @@ pub const TARGETS: &[Target] = &[
     ("follower", follower::run),
     ("program_text", program_text::run),
     ("markdown", markdown::run),
+    ("settings", settings::run),
+    ("baseline", baseline::run),
+    ("ignore_comments", ignore_comments::run),
 ];
 
 /// Runs the body of one target within the limits.

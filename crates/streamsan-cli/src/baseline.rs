@@ -165,11 +165,17 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether a file that cannot be read was a baseline, as far as can be seen: it may be written anew. Anything else is
+/// somebody's file.
+fn is_ours(bytes: &[u8]) -> bool {
+    let holds = |word: &str| bytes.windows(word.len()).any(|window| window == word.as_bytes());
+    holds("streamsan") && holds("\"findings\"")
+}
+
 impl Baseline {
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> Result<Self, Fault> {
         let shown = path.display();
-        let again = format!("write it anew with --write-baseline {shown}");
         let bytes = bytes(path).map_err(|error| {
             let reason = match error.kind() {
                 std::io::ErrorKind::NotFound => "no such file".to_owned(),
@@ -179,10 +185,20 @@ impl Baseline {
             Fault::new(format!("cannot read the baseline {shown}: {reason}"))
                 .help(format!("--write-baseline {shown} writes it"))
         })?;
-        let mut baseline: Self = serde_json::from_slice(&bytes).map_err(|error| {
+        Self::parse(&bytes, &shown.to_string())
+    }
+
+    /// Takes the text of a file; `shown` is its name.
+    pub(crate) fn parse(bytes: &[u8], shown: &str) -> Result<Self, Fault> {
+        let mut baseline: Self = serde_json::from_slice(bytes).map_err(|error| {
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or(&text).to_owned();
-            Fault::new(format!("{shown}:{}: {text}", error.line().max(1))).help(again)
+            let fault = Fault::new(format!("{shown}:{}: {text}", error.line().max(1)));
+            if is_ours(bytes) {
+                fault.help(format!("write it anew with --write-baseline {shown} --force"))
+            } else {
+                fault.help("it is no baseline of streamsan; --write-baseline FILE writes one to another file")
+            }
         })?;
         baseline.met = vec![false; baseline.findings.len()];
         Ok(baseline)

@@ -13,6 +13,9 @@ use toml::de::{DeTable, DeValue};
 /// The name of the file.
 const NAME: &str = "pyproject.toml";
 
+/// The name of the table in `tool`.
+const WORD: &str = "streamsan";
+
 /// Bytes of a file: nobody writes more.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -73,9 +76,12 @@ pub(crate) fn find(start: &Path) -> Result<Settings, Fault> {
         }
         let Ok(bytes) = std::fs::read(&path) else { continue };
         let shown = path.strip_prefix(start).unwrap_or(&path).display().to_string();
-        // Without the word the file is somebody else's, whatever is wrong with it.
-        if !bytes.windows(b"streamsan".len()).any(|word| word == b"streamsan") {
-            continue;
+        // Without the word the file is somebody else's, whatever is wrong with it, unless the word is misspelt.
+        if !bytes.windows(WORD.len()).any(|word| word == WORD.as_bytes()) {
+            match std::str::from_utf8(&bytes).ok().and_then(|text| misspelt(text, &shown)) {
+                Some(fault) => return Err(fault),
+                None => continue,
+            }
         }
         let Ok(text) = String::from_utf8(bytes) else {
             return Err(Fault::new(format!("cannot read {shown}: it is not UTF-8")).help("save it as UTF-8"));
@@ -88,7 +94,7 @@ pub(crate) fn find(start: &Path) -> Result<Settings, Fault> {
 }
 
 /// The settings of one file, or none if it has no table of ours.
-fn parse(text: &str, shown: &str, folder: &Path) -> Result<Option<Settings>, Fault> {
+pub(crate) fn parse(text: &str, shown: &str, folder: &Path) -> Result<Option<Settings>, Fault> {
     let place = Place { text, shown };
     let table = DeTable::parse(text).map_err(|error| {
         place
@@ -96,7 +102,9 @@ fn parse(text: &str, shown: &str, folder: &Path) -> Result<Option<Settings>, Fau
             .help("repair the file; streamsan reads [tool.streamsan] in it")
     })?;
     let tool = table.get_ref().get("tool").and_then(|tool| tool.get_ref().as_table());
-    let Some(ours) = tool.and_then(|tool| tool.get("streamsan")) else { return Ok(None) };
+    let Some(ours) = tool.and_then(|tool| tool.get(WORD)) else {
+        return tool.and_then(|tool| place.misspelt(tool)).map_or(Ok(None), Err);
+    };
     let DeValue::Table(table) = ours.get_ref() else {
         return Err(place
             .fault(&ours.span(), "`tool.streamsan` has to be a table")
@@ -118,6 +126,13 @@ fn parse(text: &str, shown: &str, folder: &Path) -> Result<Option<Settings>, Fau
     Ok(Some(settings))
 }
 
+/// The fault of a file without our name in it, if it seems to have our table.
+fn misspelt(text: &str, shown: &str) -> Option<Fault> {
+    let table = DeTable::parse(text).ok()?;
+    let tool = table.get_ref().get("tool")?.get_ref().as_table()?;
+    Place { text, shown }.misspelt(tool)
+}
+
 /// For messages: where something stands.
 struct Place<'a> {
     text: &'a str,
@@ -137,6 +152,18 @@ impl Place<'_> {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None => fault.help(format!("known keys: {}", KEYS.join(", "))),
         }
+    }
+
+    /// A table that is called nearly as ours and has our keys only: another tool's has its own.
+    fn misspelt(&self, tool: &DeTable<'_>) -> Option<Fault> {
+        let is_ours = |table: &DeTable<'_>| table.keys().all(|key| KEYS.contains(&&**key.get_ref()));
+        let (name, _) = tool.iter().find(|(name, value)| {
+            let near = nearest(name.get_ref(), [WORD]).is_some();
+            near && value.get_ref().as_table().is_some_and(is_ours)
+        })?;
+        let fault =
+            self.fault(&name.span(), &format!("[tool.{}] is nothing that streamsan reads", name.get_ref()));
+        Some(fault.help("did you mean [tool.streamsan]?"))
     }
 
     fn wrong_type(&self, key: &str, expected: &str, value: &Spanned<DeValue<'_>>, help: &str) -> Fault {
@@ -217,7 +244,7 @@ impl Place<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, parse};
+    use super::{Settings, misspelt, parse};
     use std::path::Path;
     use streamsan_check::Rule;
 
@@ -250,6 +277,21 @@ mod tests {
             assert!(parsed(text).unwrap().is_none(), "{text}");
         }
         assert!(parsed("[tool.streamsan]\n").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_misspelt_table_is_no_silence() {
+        for text in
+            ["[tool.streamsna]\nignore = ['SS1']\n", "[tool.stremsan.per-file-ignores]\n'a.py' = ['SS1']\n"]
+        {
+            let said = misspelt(text, "pyproject.toml").map(|fault| fault.to_string()).unwrap();
+            assert!(said.starts_with("error: pyproject.toml:1: [tool.str"), "{said}");
+            assert!(said.ends_with("help: did you mean [tool.streamsan]?"), "{said}");
+            assert_eq!(parsed(text).unwrap_err(), said);
+        }
+        // Another tool with a name like ours.
+        assert!(misspelt("[tool.streamlan]\nport = 80\n", "pyproject.toml").is_none());
+        assert!(misspelt("[tool.ruff]\nignore = []\n", "pyproject.toml").is_none());
     }
 
     #[test]

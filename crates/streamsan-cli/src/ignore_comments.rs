@@ -70,7 +70,7 @@ impl Scanner {
 }
 
 /// Reads the comments of one file.
-fn scan(file: &str, text: &str, comments: &mut Vec<IgnoreComment>, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn scan(file: &str, text: &str, comments: &mut Vec<IgnoreComment>, mistakes: &mut Vec<Mistake>) {
     let mut alone: Vec<(Vec<Rule>, String)> = Vec::new();
     for (index, line) in Lines::new(text).enumerate() {
         let number = index as u32 + 1;

@@ -26,6 +26,7 @@ mod reports;
 mod run;
 mod sim;
 mod status;
+pub mod texts;
 mod wanted;
 
 pub use ignore_comments::Mistake;
