@@ -1,20 +1,24 @@
-"""What recording adds to an operator, apart from its arithmetic; start-up; bytes of the trace.
+"""What recording costs: of an operator, of a training step, at start-up, in bytes of the trace.
 
     .venv/bin/python benches/recording.py
+    python benches/recording.py --device cuda
 
-Each figure is the least of many short rounds in one process, so that other work on the machine shows only if it fills every
-round. The operator is `add_` on four elements, called directly and below twenty calls of Python functions.
+The first is for a machine without a GPU. The second measures a step on one (`benches/steps.py`, which says what the
+contenders are); it needs the installed package and a CUDA device, and no network.
 
-- plain: on the CPU.
-- empty mode: on the CPU below a dispatch mode that does nothing but call the operator.
-- answer mode: below a dispatch mode that answers without calling anything. What a mode costs by itself.
-- record mode: a dispatch mode that records the operator on the virtual device and answers without computing it. Less the
-  answer mode: what recording adds to an operator on any device.
-- virtual device: as `streamsan run` does it, with the arithmetic on the CPU.
+Each figure of the first table is the least of many short rounds in one process, so that other work on the machine
+shows only if it fills every round. The operators run on the virtual device, whose kernels do nothing: what is left is
+the host's side of an operator.
+
+- plain: without a mode.
+- empty mode: below a dispatch mode in Python that does nothing but call the operator.
+- streamsan on a GPU: below the mode that records a GPU.
+- computing: as `streamsan run --device virtual` does it, with the arithmetic on the CPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import subprocess
@@ -23,56 +27,37 @@ import tempfile
 import time
 from pathlib import Path
 
+from steps import SIZES, measure
+
 OPERATOR = """
-import json, sys, time
+import json, time
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
-from streamsan import _core
-from streamsan.torch.plans import OPERATORS
-from streamsan.torch.wrappers import Handling, handling
+from streamsan.torch.observe import ObserveMode
 
 torch.set_num_threads(1)
 x, y = torch.zeros(4, device="cuda"), torch.ones(4, device="cuda")
-a, b = torch.zeros(4), torch.ones(4)
+xs, ys = ([torch.zeros(4, device="cuda") for _ in range(80)] for _ in range(2))
 
 class Empty(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
 
-class Answer(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return args[0]
-
-class Record(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.recorder = _core.ThreadRecorder()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if handling(types) is not Handling.OURS:
-            return NotImplemented
-        kwargs = kwargs or {}
-        operator = OPERATORS[func]
-        recorder = self.recorder
-        device = recorder.begin(operator.plan, args, kwargs)
-        try:
-            out = args[0]
-            recorder.record(operator.plan, device, args, kwargs, out, 0)
-            return out
-        finally:
-            recorder.leave()
-
-def device_loop(count):
+def in_place(count):
     for _ in range(count):
         x.add_(y)
 
-def host_loop(count):
+def new(count):
     for _ in range(count):
-        a.add_(b)
+        torch.add(x, y)
 
-def least(loop, depth, count=200, rounds=400):
+def lists(count):
+    for _ in range(count):
+        torch._foreach_add_(xs, ys)
+
+def least(loop, count, depth=0, rounds=400):
     if depth > 0:
-        return least(loop, depth - 1)
+        return least(loop, count, depth - 1)
     best = 1.0
     for _ in range(rounds):
         start = time.perf_counter()
@@ -80,19 +65,16 @@ def least(loop, depth, count=200, rounds=400):
         best = min(best, (time.perf_counter() - start) / count)
     return best * 1e6
 
-def all_figures(depth):
-    figures = {"virtual device": least(device_loop, depth)}
-    own = _pop_mode()
-    figures["plain"] = least(host_loop, depth)
-    for name, mode, loop in (
-        ("empty mode", Empty(), host_loop), ("answer mode", Answer(), device_loop), ("record mode", Record(), device_loop)
-    ):
-        with mode:
-            figures[name] = least(loop, depth)
-    _push_mode(own)
-    return figures
+def row():
+    return [least(in_place, 200), least(in_place, 200, 20), least(new, 200), least(lists, 10)]
 
-print(json.dumps({str(depth): all_figures(depth) for depth in (0, 20)}))
+own = _pop_mode()
+rows = {"plain": row()}
+for name, mode in (("empty mode", Empty()), ("streamsan on a GPU", ObserveMode()), ("computing", own)):
+    with mode:
+        rows[name] = row()
+_push_mode(own)
+print(json.dumps(rows))
 """
 
 SMALL = "import torch\nx = torch.ones(4, device='cuda')\nprint((x + 1).sum().item())\n"
@@ -124,7 +106,7 @@ class Folder:
         """Takes a folder that exists."""
         self.path = path
         self.trace = path / "run.sstrace"
-        self.tool = str(Path(sys.prefix, "bin", "streamsan"))
+        self.tool = [sys.executable, "-m", "streamsan"]
 
     def timed(self, command: list[str]) -> tuple[str, float]:
         """Runs a command; returns its output and its wall time."""
@@ -136,7 +118,7 @@ class Folder:
         """Runs a program under `streamsan run`."""
         script = self.path / "program.py"
         script.write_text(source)
-        run = [self.tool, "run", "--device", "virtual", "--force", *options, "-o", str(self.trace)]
+        run = [*self.tool, "run", "--device", "virtual", "--force", *options, "-o", str(self.trace)]
         return self.timed([*run, str(script)])
 
     def plain(self, source: str) -> float:
@@ -148,17 +130,14 @@ class Folder:
 
 def operator_cost(folder: Folder) -> None:
     """Prints the table of modes."""
-    figures = json.loads(folder.record(OPERATOR, "--no-check")[0].splitlines()[-1])
-    print("| us an operator | called directly | below 20 calls |\n| --- | --- | --- |")
-    direct, deep = figures["0"], figures["20"]
-    for name in ("plain", "empty mode", "answer mode", "record mode", "virtual device"):
-        print(f"| {name} | {direct[name]:.2f} | {deep[name]:.2f} |")
-    added = [of["record mode"] - of["answer mode"] for of in (direct, deep)]
-    print(f"| added by recording | {added[0]:.2f} | {added[1]:.2f} |")
-    ratios = [1 + more / of["empty mode"] for more, of in zip(added, (direct, deep), strict=True)]
-    print(f"| ... as a part of the empty mode | {ratios[0]:.2f} x | {ratios[1]:.2f} x |")
-    layer = [of["virtual device"] - of["empty mode"] for of in (direct, deep)]
-    print(f"| added by the virtual device to the empty mode | {layer[0]:.2f} | {layer[1]:.2f} |")
+    rows = json.loads(folder.record(OPERATOR, "--no-check")[0].splitlines()[-1])
+    print("| us an operator | `add_` | `add_` below 20 calls | `add` | `_foreach_add_` of 80 |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, figures in rows.items():
+        print(f"| {name} | {' | '.join(f'{figure:.2f}' for figure in figures)} |")
+    pairs = zip(rows["streamsan on a GPU"], rows["empty mode"], strict=True)
+    ratios = " | ".join(f"{ours / empty:.2f} x" for ours, empty in pairs)
+    print(f"| streamsan on a GPU to the empty mode | {ratios} |")
 
 
 def start_up(folder: Folder) -> None:
@@ -167,7 +146,7 @@ def start_up(folder: Folder) -> None:
     for _ in range(5):
         imported.append(folder.plain(IMPORT))
         watched.append(folder.record(SMALL)[1])
-        checked.append(folder.timed([folder.tool, "check", str(folder.trace)])[1])
+        checked.append(folder.timed([*folder.tool, "check", str(folder.trace)])[1])
     print("\n| start-up, wall | least | median |\n| --- | --- | --- |")
     for name, times in (
         ("python that imports torch", imported),
@@ -193,11 +172,18 @@ def trace_size(folder: Folder) -> None:
 
 def main() -> None:
     """Measures and prints."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of the step")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as path:
         folder = Folder(Path(path))
-        operator_cost(folder)
-        start_up(folder)
-        trace_size(folder)
+        if options.device == "virtual":
+            operator_cost(folder)
+            start_up(folder)
+            trace_size(folder)
+        for size in SIZES if options.device == "cuda" else ("small",):
+            measure(options.device, size, options.rounds, folder.path)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_pool_streams_are_announced(recording):
 
 
 def test_wait_stream_is_a_record_and_a_wait(recording, streams):
-    record, wait = recording.at("wait_stream")
+    record, wait = recording.at("wait_stream", "event_record", "event_wait")
     assert (record["kind"], record["stream"]) == ("event_record", streams["default"])
     assert (wait["kind"], wait["stream"]) == ("event_wait", streams["side"])
     assert record["event"] == wait["event"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from torch._ops import OpOverload
@@ -10,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
 from streamsan.torch import page_locked, readback, transfers
-from streamsan.torch.observed_copies import copy_between
+from streamsan.torch.observed_copies import copy_in_parts
 from streamsan.torch.plans import OPERATORS, Operator, Route, kernel_key
 from streamsan.torch.stream_handles import tell_record_stream
 from streamsan.torch.wrappers import Handling, handling
@@ -24,7 +23,7 @@ class _Learned(dict[object, Operator]):
 
     def __missing__(self, func: OpOverload) -> Operator:
         operator = self[func] = OPERATORS[func]
-        by_hand = operator.may_wait or operator.name == "record_stream"
+        by_hand = operator.may_wait or operator.copies_many or operator.name == "record_stream"
         call = func._op if _CALLS_ONLY else func
         _core.learn_operator(func, call, operator, operator.plan, by_hand)
         return operator
@@ -36,8 +35,9 @@ _learned = _Learned()
 class ObserveMode(_core.Observer, TorchDispatchMode):
     """Sees each operator of its thread, and of the engine's threads while its thread is in backward.
 
-    It computes nothing, unless it is given a function that does. The preloaded library records the runtime
-    calls that an operator makes, such as copies between host and device.
+    It belongs to the thread that makes it. It computes nothing, unless it is given a function that does. The
+    preloaded library records the runtime calls that an operator makes, such as copies between host and
+    device.
 
     torch calls the inherited `__torch_dispatch__`, which does what most operators need and leaves the rest to
     `dispatch`.
@@ -49,10 +49,6 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         # torch would wrap each call to keep the compiler out; while this mode is on, nothing is compiled.
         return False
-
-    def __init__(self, compute: Callable[..., Any] | None = None) -> None:
-        """Belongs to the thread that makes it."""
-        super().__init__()
 
     def dispatch(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the operator, and records it if it runs on the device."""
@@ -66,6 +62,9 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
         if route is Route.PARTS:
             with self:
                 return func.decompose(*args, **kwargs)
+        if operator.copies_many and transfers.any_crosses(*args, **kwargs):
+            with self:
+                return transfers.copy_each(*args, **kwargs)
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
         if route is Route.KERNEL and device >= 0:
@@ -81,7 +80,11 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
             if route is Route.COPY:
                 source, target = transfers.ends(operator, args, kwargs)
                 if source != target:
-                    return copy_between(self, recorder, operator, func, args, kwargs)
+                    if transfers.page_locks(source, target, operator, kwargs) or not transfers.is_plain(
+                        operator, args, kwargs
+                    ):
+                        return self.copy_in_parts(operator, func, args, kwargs)
+                    route = Route.REAL
             if route is Route.REAL:
                 out = func(*args, **kwargs)
                 recorder.note_sizes(out)
@@ -97,3 +100,9 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
             return out
         finally:
             recorder.leave()
+
+    def copy_in_parts(
+        self, operator: Operator, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs a copy between devices that more than one runtime call makes."""
+        return copy_in_parts(self, self.recorder, operator, func, args, kwargs)

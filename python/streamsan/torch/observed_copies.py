@@ -17,7 +17,7 @@ from streamsan.torch import transfers
 from streamsan.torch.plans import Operator
 
 
-def copy_between(
+def copy_in_parts(
     mode: TorchDispatchMode,
     recorder: _core.ThreadRecorder,
     operator: Operator,
@@ -25,16 +25,8 @@ def copy_between(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Runs a copy that crosses devices, between `begin` and `leave`."""
+    """Runs a copy that crosses devices with more than one runtime call, between `begin` and `leave`."""
     source, target = transfers.ends(operator, args, kwargs)
-    if transfers.is_plain(operator, args, kwargs) and not transfers.page_locks(
-        source, target, operator, kwargs
-    ):
-        out = func(*args, **kwargs)
-        recorder.note_sizes(out)
-        if kwargs.get("pin_memory"):
-            recorder.announce_page_locked(out)
-        return out
     if source.type == target.type:
         # Without temporaries a kernel would run on the other device's stream.
         with mode:
