@@ -27,7 +27,7 @@ struct Native {
     /// In bytes, from the start of the Python object.
     place: usize,
     /// Classes whose objects are plain tensors.
-    classes: Vec<usize>,
+    classes: [usize; 2],
     /// What the interface calls a CUDA device.
     cuda: i32,
     /// What it calls a tensor with plain strided bytes.
@@ -75,12 +75,19 @@ pub fn native<'py>(tensor: &'py Bound<'py, PyAny>) -> Option<NativeTensor<'py>> 
     let native = (*NATIVE.get()?)?;
     // SAFETY: the object lives, and every object has a class.
     let class = unsafe { pyo3::ffi::Py_TYPE(tensor.as_ptr()) } as usize;
-    native.classes.contains(&class).then(|| NativeTensor::at(native, tensor))
+    native.knows(class).then(|| NativeTensor::at(native, tensor))
 }
 
 /// Whether this is the class of plain tensors.
 pub fn is_plain_class(class: *mut PyTypeObject) -> bool {
-    matches!(NATIVE.get(), Some(Some(native)) if native.classes.contains(&(class as usize)))
+    matches!(NATIVE.get(), Some(Some(native)) if native.knows(class as usize))
+}
+
+impl Native {
+    fn knows(&self, class: usize) -> bool {
+        let [one, other] = self.classes;
+        class == one || class == other
+    }
 }
 
 impl<'py> NativeTensor<'py> {
@@ -150,7 +157,7 @@ impl<'py> NativeTensor<'py> {
 }
 
 /// Has tensors read without Python from now on, if that gives what Python says of these: strided tensors in host memory,
-/// one of each class of plain tensors among them. Whether it does.
+/// of two classes, which are then those of plain tensors. Whether it does.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn read_tensors_natively(examples: Vec<Bound<'_, PyAny>>) -> PyResult<bool> {
@@ -177,6 +184,9 @@ fn find(examples: &[Bound<'_, PyAny>]) -> PyResult<Option<&'static Native>> {
         examples.iter().map(|example| example.get_type().as_ptr() as usize).collect();
     classes.sort_unstable();
     classes.dedup();
+    let &[one, other] = &classes[..] else {
+        return Ok(None);
+    };
     // SAFETY: a C string. The library is only looked for, not loaded, and never leaves the process.
     let library = unsafe { libc::dlopen(c"libtorch_cpu.so".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
     if library.is_null() {
@@ -191,7 +201,7 @@ fn find(examples: &[Bound<'_, PyAny>]) -> PyResult<Option<&'static Native>> {
         (|| {
             Some(Native {
                 place,
-                classes,
+                classes: [one, other],
                 cuda: constant(c"aoti_torch_device_type_cuda")?,
                 strided: constant(c"aoti_torch_layout_strided")?,
                 element_size: symbol(library, c"aoti_torch_dtype_element_size")?,

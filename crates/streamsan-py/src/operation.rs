@@ -7,7 +7,7 @@ use streamsan_trace::{AccessMode, GapReason, OpKind};
 
 use crate::plan::{METADATA, Plan};
 use crate::table::{has_page_locked, table};
-use crate::tensor::{access, address, device_index, for_each_tensor, tell_size};
+use crate::tensor::{access, address, device_access, device_index, for_each_tensor, tell_size};
 use crate::torch_functions::{current_raw_stream, storage_bytes};
 
 /// What the recorder says of memory that is page-locked.
@@ -31,10 +31,10 @@ pub fn record(
     collect_outputs(plan, out, &mut accesses, &mut unknown)?;
     let outputs = accesses.len();
     plan.for_each_input(args, kwargs, &mut |input, tensor| {
-        if input.mode != METADATA && device_index(tensor)? >= 0 {
-            add(tensor, input.mode, input.argument, &mut accesses, &mut unknown);
+        if input.mode == METADATA {
+            return Ok(());
         }
-        Ok(())
+        add(tensor, input.mode, input.argument, &mut accesses, &mut unknown)
     })?;
     // Reads first: an operation reads its inputs before it writes its results.
     accesses.rotate_left(outputs);
@@ -64,12 +64,19 @@ pub fn record_tensor(tensor: &Bound<'_, PyAny>, writes: bool) -> PyResult<()> {
     Ok(())
 }
 
-fn add(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32, into: &mut Vec<RawAccess>, unknown: &mut bool) {
-    // A tensor without plain strided bytes (a sparse one) raises here; what it touches is not known.
-    match access(tensor, mode, argument).and_then(|found| tell_size(tensor).map(|()| found)) {
+/// Adds what an operator does to a tensor, if that lies on a device.
+fn add(
+    tensor: &Bound<'_, PyAny>,
+    mode: u32,
+    argument: u32,
+    into: &mut Vec<RawAccess>,
+    unknown: &mut bool,
+) -> PyResult<()> {
+    match device_access(tensor, mode, argument)? {
         Ok(found) => into.extend(found),
         Err(_) => *unknown = true,
     }
+    Ok(())
 }
 
 fn collect_outputs(
@@ -80,10 +87,7 @@ fn collect_outputs(
 ) -> PyResult<()> {
     let mut one = |value: &Bound<'_, PyAny>, fills: bool| {
         for_each_tensor(value, &mut |tensor| {
-            if fills && device_index(tensor)? >= 0 {
-                add(tensor, AccessMode::Write as u32, 0, into, unknown);
-            }
-            Ok(())
+            if fills { add(tensor, AccessMode::Write as u32, 0, into, unknown) } else { Ok(()) }
         })
     };
     if plan.fills.len() <= 1 {

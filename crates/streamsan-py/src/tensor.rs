@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 use streamsan_record::table::RawAccess;
 use streamsan_trace::Shape;
 
-use crate::native_tensor::{NativeTensor, native};
+use crate::native_tensor::{Bytes, NativeTensor, native};
 use crate::table::table;
 use crate::torch_functions::{data_ptr, is_tensor, storage_bytes};
 
@@ -83,15 +83,9 @@ pub fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
 pub fn access(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32) -> PyResult<Option<RawAccess>> {
     if let Some(native) = native(tensor)
         && let Some(bytes) = native.bytes()
+        && let Ok(found) = native_access(native, bytes, mode, argument)
     {
-        let access =
-            RawAccess { address: bytes.address, length: bytes.length, shape: 0, mode, argument, reserved: 0 };
-        if bytes.contiguous || bytes.length == 0 {
-            return Ok((access.length > 0).then_some(access));
-        }
-        if let Some((sizes, strides)) = native.steps() {
-            return Ok(strided(access, &sizes, &strides, bytes.element));
-        }
+        return Ok(found);
     }
     let py = tensor.py();
     let mut access =
@@ -104,6 +98,49 @@ pub fn access(tensor: &Bound<'_, PyAny>, mode: u32, argument: u32) -> PyResult<O
     let strides: Vec<i64> = tensor.call_method0(intern!(py, "stride"))?.extract()?;
     let element: u64 = tensor.getattr(intern!(py, "itemsize"))?.extract()?;
     Ok(strided(access, &sizes, &strides, element))
+}
+
+/// What is read without Python cannot be told so.
+struct NotNative;
+
+fn native_access(
+    tensor: NativeTensor<'_>,
+    bytes: Bytes,
+    mode: u32,
+    argument: u32,
+) -> Result<Option<RawAccess>, NotNative> {
+    let access =
+        RawAccess { address: bytes.address, length: bytes.length, shape: 0, mode, argument, reserved: 0 };
+    if bytes.contiguous || bytes.length == 0 {
+        return Ok((access.length > 0).then_some(access));
+    }
+    let (sizes, strides) = tensor.steps().ok_or(NotNative)?;
+    Ok(strided(access, &sizes, &strides, bytes.element))
+}
+
+/// The bytes of a tensor on a device as an access, `None` if it lies in host memory or has none; and tells the recorder
+/// the size of its block, if that is not known yet. The inner error says that its bytes cannot be told.
+pub fn device_access(
+    tensor: &Bound<'_, PyAny>,
+    mode: u32,
+    argument: u32,
+) -> PyResult<Result<Option<RawAccess>, PyErr>> {
+    if let Some(native) = native(tensor)
+        && let Some(device) = native.device()
+    {
+        if device < 0 {
+            return Ok(Ok(None));
+        }
+        if let Some(bytes) = native.bytes()
+            && let Ok(found) = native_access(native, bytes, mode, argument)
+        {
+            return Ok(tell_size_of(tensor, || native.storage(bytes)).map(|()| found));
+        }
+    } else if device_index(tensor)? < 0 {
+        return Ok(Ok(None));
+    }
+    // A tensor without plain strided bytes (a sparse one) raises here.
+    Ok(access(tensor, mode, argument).and_then(|found| tell_size(tensor).map(|()| found)))
 }
 
 /// The access to a tensor's first element widened to all of them.
@@ -162,12 +199,15 @@ pub fn forget_size(address: u64) {
 
 /// Tells the recorder the size of the tensor's block, if it is not known yet.
 pub fn tell_size(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    tell_size_of(tensor, || native(tensor).and_then(|native| native.storage(native.bytes()?)))
+}
+
+fn tell_size_of(tensor: &Bound<'_, PyAny>, storage: impl FnOnce() -> Option<(u64, u64)>) -> PyResult<()> {
     // Those of this thread's operator were added by this thread.
     if UNSIZED_COUNT.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
-    let known = native(tensor).and_then(|native| native.storage(native.bytes()?));
-    let (start, size) = match known {
+    let (start, size) = match storage() {
         Some(storage) => storage,
         None => storage_bytes(tensor)?,
     };
