@@ -16,6 +16,7 @@ mod events;
 mod graphs;
 mod launches;
 mod memory;
+mod nccl;
 mod pointers;
 mod pools;
 mod properties;

@@ -7,6 +7,7 @@ mod beginning;
 mod blocks;
 pub mod callers;
 mod calls;
+pub mod collectives;
 mod descriptor;
 pub mod env;
 mod error;

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
 from streamsan.torch import page_locked, readback, transfers
 from streamsan.torch.observed_copies import copy_in_parts
+from streamsan.torch import collectives, page_locked, readback, transfers
+from streamsan.torch.observed_copies import copy_between
 from streamsan.torch.plans import OPERATORS, Operator, Route, kernel_key
 from streamsan.torch.stream_handles import tell_record_stream
 from streamsan.torch.wrappers import Handling, handling
@@ -24,6 +27,9 @@ class _Learned(dict[object, Operator]):
     def __missing__(self, func: OpOverload) -> Operator:
         operator = self[func] = OPERATORS[func]
         by_hand = operator.may_wait or operator.copies_many or operator.name == "record_stream"
+        by_hand = (
+            operator.may_wait or operator.route is Route.GROUP or operator.name == "record_stream"
+        )
         call = func._op if _CALLS_ONLY else func
         _core.learn_operator(func, call, operator, operator.plan, by_hand)
         return operator
@@ -65,6 +71,9 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
         if operator.copies_many and transfers.any_crosses(*args, **kwargs):
             with self:
                 return transfers.copy_each(*args, **kwargs)
+        if route is Route.GROUP and collectives.by_nccl(args, kwargs):
+            with self:
+                return func._op_dk(torch._C.DispatchKey.CUDA, *args, **kwargs)
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
         if route is Route.KERNEL and device >= 0:

@@ -34,6 +34,8 @@ class Route(enum.IntEnum):
     """By the operators that it is made of. Such come here whole in inference mode."""
     KERNEL = 5
     """By its own kernel for the device, which calls other operators: one that the program registered."""
+    GROUP = 6
+    """By its own kernel for the device if that is NCCL's, else on host tensors: a collective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,19 @@ def make_operator(func: OpOverload) -> Operator:
     schema = func._schema
     name = schema.name.partition("::")[2]
     route = _route(func, name)
+    # As it is recorded where it is computed on the host; NCCL's records itself.
+    computed = Route.COMPUTE if route is Route.GROUP else route
     inputs = [
         (position, argument.name, _mode(name, argument))
         for position, argument in enumerate(schema.arguments)
         if "Tensor" in str(argument.type)
     ]
     results = tuple(_argument_of(schema, result) for result in schema.returns)
-    fills = [position < 0 and route in (Route.COMPUTE, Route.COPY) for position in results]
+    fills = [position < 0 and computed in (Route.COMPUTE, Route.COPY) for position in results]
     kind = _COPY_ON_DEVICE if name == "copy_" else _KERNEL
     return Operator(
         name=name,
-        plan=_core.Plan(schema.name, int(route), kind, inputs, fills),
+        plan=_core.Plan(schema.name, int(computed), kind, inputs, fills),
         route=route,
         results=results,
         returns=bool(schema.returns),
@@ -112,6 +116,8 @@ def _route(func: OpOverload, name: str) -> Route:
         return Route.COPY
     if func._can_decompose():
         return Route.PARTS
+    if func.namespace == "c10d":
+        return Route.GROUP
     if func.namespace not in _BUILT_IN and kernel_key(func) is not None:
         return Route.KERNEL
     if _is_view(func):

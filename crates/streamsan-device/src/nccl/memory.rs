@@ -1,0 +1,80 @@
+//! NCCL's allocations, and what it is told of memory in advance.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::communicators::with;
+use super::{Status, answer, give, unsupported};
+use crate::devices::current_device;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclMemAlloc(pointer: *mut usize, size: usize) -> Status {
+    answer(|| {
+        let start = if size == 0 { 0 } else { crate::memory::allocate(current_device(), size)? };
+        // SAFETY: the caller gives a place for the pointer.
+        unsafe { give(pointer, start) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ncclMemFree(pointer: usize) -> Status {
+    answer(|| if pointer == 0 { Ok(()) } else { Ok(crate::memory::free(pointer)?) })
+}
+
+/// A handle for a registration, which changes nothing here: it only makes operations faster.
+unsafe fn register(communicator: u64, handle: *mut u64) -> Status {
+    static NEXT: AtomicU64 = AtomicU64::new(0x6200_0000_0000);
+    answer(|| {
+        with(communicator, |_| Ok(()))?;
+        // SAFETY: the caller gives a place for the handle.
+        unsafe { give(handle, NEXT.fetch_add(0x40, Ordering::Relaxed)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommRegister(
+    communicator: u64,
+    _buffer: usize,
+    _size: usize,
+    handle: *mut u64,
+) -> Status {
+    // SAFETY: as the caller of this function promises.
+    unsafe { register(communicator, handle) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ncclCommDeregister(communicator: u64, _handle: u64) -> Status {
+    answer(|| with(communicator, |_| Ok(())))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommWindowRegister(
+    communicator: u64,
+    _buffer: usize,
+    _size: usize,
+    window: *mut u64,
+    _flags: c_int,
+) -> Status {
+    // SAFETY: as the caller of this function promises.
+    unsafe { register(communicator, window) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ncclCommWindowDeregister(communicator: u64, _window: u64) -> Status {
+    answer(|| with(communicator, |_| Ok(())))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ncclDevCommCreate(
+    _communicator: u64,
+    _requirements: *const c_void,
+    _place: *mut c_void,
+) -> Status {
+    // Kernels that communicate themselves: none is run here.
+    answer(|| unsupported("ncclDevCommCreate"))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ncclDevCommDestroy(_communicator: u64, _device_communicator: *const c_void) -> Status {
+    answer(|| unsupported("ncclDevCommDestroy"))
+}
