@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use streamsan_record::PointerKind;
 use streamsan_record::collectives::{CallPlace, Collective, CollectiveCall, Rank, Touched, element_bytes};
 use streamsan_trace::AccessMode;
 
@@ -13,7 +14,7 @@ use crate::call::{ask_recorder, record};
 use crate::copies::{Rows, copy_rows};
 use crate::delays::{self, Late, Source};
 use crate::memory::is_device_memory;
-use crate::pointers::{PointerKind, kind_of};
+use crate::pointers::kind_of;
 use crate::protection::{copy_is_pending, view};
 use crate::streams::enqueue_at;
 
