@@ -7,6 +7,7 @@
 mod communicators;
 mod groups;
 mod memory;
+mod movement;
 mod operations;
 mod scaling;
 
@@ -15,6 +16,8 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 use crate::call::call;
 use crate::errors::Code;
+
+pub use movement::Movement;
 
 /// `ncclResult_t`.
 #[repr(transparent)]

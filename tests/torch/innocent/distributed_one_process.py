@@ -1,4 +1,4 @@
-"""DistributedDataParallel in a group of one process, over gloo."""
+"""DistributedDataParallel in a group of one process, over gloo and over NCCL."""
 
 import tempfile
 
@@ -24,8 +24,9 @@ def train(device, wrap):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=0, world_size=1)
-    losses = train("cuda", wrap=True)
-    dist.destroy_process_group()
+    for backend in ("gloo", "nccl"):
+        dist.init_process_group(backend, init_method=f"file://{folder}/{backend}", rank=0, world_size=1)
+        losses = train("cuda", wrap=True)
+        dist.destroy_process_group()
+        torch.testing.assert_close(losses, train("cpu", wrap=False), rtol=1e-4, atol=1e-6)
 print("losses:", losses)
-torch.testing.assert_close(losses, train("cpu", wrap=False), rtol=1e-4, atol=1e-6)

@@ -28,8 +28,9 @@ def train(device, shard):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=0, world_size=1)
-    losses = train("cuda", shard=True)
-    dist.destroy_process_group()
+    for backend in ("gloo", "nccl"):
+        dist.init_process_group(backend, init_method=f"file://{folder}/{backend}", rank=0, world_size=1)
+        losses = train("cuda", shard=True)
+        dist.destroy_process_group()
+        torch.testing.assert_close(losses, train("cpu", shard=False), rtol=1e-4, atol=1e-6)
 print("losses:", losses)
-torch.testing.assert_close(losses, train("cpu", shard=False), rtol=1e-4, atol=1e-6)

@@ -9,6 +9,7 @@ use crate::errors::{Answer, Code};
 use crate::events::record_now;
 use crate::graphs::Nodes;
 use crate::memory::is_device_memory;
+use crate::nccl::Movement;
 use crate::streams::{HostFunction, Stream, run_in_stream};
 use crate::transfers::{Fill, Transfer};
 
@@ -25,6 +26,8 @@ pub enum Work {
     HostFunction(HostFunction, Argument),
     /// A kernel of this name. Kernels are not run.
     Kernel(String),
+    /// An operation of NCCL.
+    Collective(Movement),
     /// An operator that the torch layer computes.
     Operator(Operator),
     /// The nodes of a graph that was launched in a capturing stream.
@@ -65,7 +68,7 @@ impl Work {
     /// `cudaGraphNodeType`.
     pub fn kind(&self) -> i32 {
         match self {
-            Self::Kernel(_) | Self::Operator(_) => 0,
+            Self::Kernel(_) | Self::Collective(_) | Self::Operator(_) => 0,
             Self::Copy(_) => 1,
             Self::Fill(_) => 2,
             Self::HostFunction(..) => 3,
@@ -84,6 +87,7 @@ impl Work {
             Self::Fill(_) => "memset",
             Self::HostFunction(..) => "host function",
             Self::Kernel(name) => name,
+            Self::Collective(movement) => movement.name,
             Self::Operator(_) => "operator",
             Self::Graph(_) => "graph",
             Self::Record(_) => "event record",
@@ -103,6 +107,7 @@ impl Work {
                 run_in_stream(|| unsafe { function(argument.0) });
                 Ok(())
             }
+            Self::Collective(movement) => movement.run_in_graph(stream),
             Self::Operator(operator) => operator.run(),
             Self::Graph(nodes) => nodes.iter().try_for_each(|node| node.work.run(stream)),
             Self::Record(event) => record_now(*event, stream),

@@ -34,7 +34,7 @@ pub fn enqueue(request: Request) -> Done {
 fn run(requests: Vec<Request>) -> Done {
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     for request in requests {
-        match request.what {
+        match request.movement.what {
             Collective::Send => sends.push(request),
             Collective::Receive => receives.push(request),
             _ => request.run()?,

@@ -1,6 +1,6 @@
 //! NCCL's allocations, and what it is told of memory in advance.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::communicators::with;
@@ -64,17 +64,21 @@ extern "C" fn ncclCommWindowDeregister(communicator: u64, _window: u64) -> Statu
     answer(|| with(communicator, |_| Ok(())))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn ncclDevCommCreate(
-    _communicator: u64,
-    _requirements: *const c_void,
-    _place: *mut c_void,
-) -> Status {
-    // Kernels that communicate themselves: none is run here.
-    answer(|| unsupported("ncclDevCommCreate"))
+/// Calls that are refused, whatever they are called with: without these names NVIDIA's library would get handles that
+/// are none of its own.
+macro_rules! refused {
+    ($($name:ident)*) => {
+        $(#[unsafe(no_mangle)]
+        extern "C" fn $name() -> Status {
+            answer(|| unsupported(stringify!($name)))
+        })*
+    };
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn ncclDevCommDestroy(_communicator: u64, _device_communicator: *const c_void) -> Status {
-    answer(|| unsupported("ncclDevCommDestroy"))
+refused! {
+    // For kernels that communicate themselves: none is run here.
+    ncclDevCommCreate ncclDevCommDestroy
+    // Newer than what torch 2.11 calls.
+    ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommSuspend
+    ncclPutSignal ncclSignal ncclWaitSignal ncclWinGetUserPtr
 }

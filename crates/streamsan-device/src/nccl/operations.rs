@@ -2,37 +2,27 @@
 
 use std::ffi::c_int;
 
-use streamsan_record::PointerKind;
-use streamsan_record::collectives::{CallPlace, Collective, CollectiveCall, Rank, Touched, element_bytes};
-use streamsan_trace::AccessMode;
+use streamsan_record::collectives::{CallPlace, Collective, CollectiveCall, element_bytes};
 
 use super::communicators::with;
 use super::groups::enqueue;
-use super::scaling::{Scale, scale_of};
+use super::movement::Movement;
+use super::scaling::scale_of;
 use super::{Done, Failure, Status, answer};
 use crate::call::{ask_recorder, record};
-use crate::copies::{Rows, copy_rows};
+use crate::capture;
 use crate::delays::{self, Late, Source};
-use crate::memory::is_device_memory;
-use crate::pointers::kind_of;
-use crate::protection::{copy_is_pending, view};
-use crate::streams::enqueue_at;
-
-/// The only rank there is.
-const ALONE: Rank = Rank { own: 0, all: 1 };
+use crate::graphs::Work;
+use crate::streams::{Stream, enqueue_at};
+use crate::transfers::Rows;
 
 /// An operation as a call asks for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Which.
-    pub what: Collective,
+    /// What it does.
+    pub movement: Movement,
     /// In which group.
     pub communicator: u64,
-    name: &'static str,
-    send: usize,
-    receive: usize,
-    bytes: usize,
-    scale: Option<Scale>,
     stream: u64,
     place: Option<CallPlace>,
 }
@@ -62,99 +52,46 @@ impl Arguments {
             .ok_or_else(|| Failure::argument(format!("{name} was called for more bytes than there are")))?;
         let scale = operator.map_or(Ok(None), |number| scale_of(*communicator, number, data_type))?;
         let place = ask_recorder(streamsan_record::Recorder::call_place);
-        enqueue(Request {
-            what: *what,
-            communicator: *communicator,
-            name,
-            send: *send,
-            receive: *receive,
-            bytes,
-            scale,
-            stream: *stream,
-            place,
-        })
+        let movement = Movement { what: *what, name, send: *send, receive: *receive, bytes, scale };
+        enqueue(Request { movement, communicator: *communicator, stream: *stream, place })
     }
 }
 
 impl Request {
-    /// What is sent to oneself and received.
+    /// What is sent to oneself and received: in the stream of the receive, since what is received is used after it.
     pub fn pair(send: &Self, receive: &Self) -> Result<Self, Failure> {
-        if send.bytes == receive.bytes {
-            // In the stream of the receive: both have to have begun, and what is received is used after it.
-            Ok(Self { what: Collective::AllToAll, name: "nccl:send and recv", send: send.send, ..*receive })
-        } else {
-            Err(Failure::usage(format!(
-                "{} bytes are sent to oneself and {} received",
-                send.bytes, receive.bytes
-            )))
-        }
+        Ok(Self { movement: Movement::pair(&send.movement, &receive.movement)?, ..*receive })
     }
 
     /// Enqueues the operation in its stream.
     pub fn run(&self) -> Done {
-        let mut touched = self.what.touches(self.send as u64, self.receive as u64, self.bytes as u64, ALONE);
-        let factor = self.scale.and_then(|scale| scale.device_bytes());
-        touched.extend(factor.map(|(address, bytes)| Touched {
-            address: address as u64,
-            bytes: bytes as u64,
-            mode: AccessMode::Read,
-        }));
-        for one in &touched {
-            self.check(one)?;
-        }
-        let (stream, chain, position) = enqueue_at(self.stream)?;
-        if let Some(place) = self.place {
-            let call = CollectiveCall {
-                stream: stream.handle,
-                device: stream.device,
-                name: self.name,
-                touched: &touched,
-            };
-            record(|recorder| recorder.collective(&call, place));
-        }
-        let rows = Rows { width: self.bytes, height: 1 };
-        let own = |start: usize| (view(start), self.bytes);
-        match self.scale {
-            _ if self.bytes == 0 => {}
-            Some(scale) => {
-                delays::before_work_of(stream)?;
-                // SAFETY: checked to be memory of the device, or page-locked: the program's own, as for NCCL.
-                unsafe { scale.apply(own(self.receive).0, own(self.send).0, self.bytes) };
-            }
-            None if self.send == self.receive => {}
-            None if delays::is_on() => delays::put_aside(Late {
-                chain,
-                position,
-                destination: (self.receive, self.bytes),
-                source: Source::Memory(self.send, self.bytes),
-                rows,
-            })?,
-            // SAFETY: as above.
-            None => unsafe { copy_rows(own(self.receive), own(self.send), rows) },
-        }
-        for one in touched {
-            let (start, end) = (one.address as usize, (one.address + one.bytes) as usize);
-            if kind_of(start)? == PointerKind::Pinned {
-                copy_is_pending(stream, start, end, one.mode.writes());
-            }
-        }
-        Ok(())
-    }
-
-    fn check(&self, touched: &Touched) -> Done {
-        let (start, bytes) = (touched.address as usize, touched.bytes as usize);
-        let fits = match kind_of(start)? {
-            PointerKind::Device(_) => is_device_memory(start, bytes)?,
-            PointerKind::Pinned => true,
-            PointerKind::Pageable => false,
-        };
-        if fits {
+        let movement = self.movement;
+        movement.check()?;
+        if let Some(stream) = capture::add(self.stream, || Work::Collective(movement))? {
+            self.record(stream);
             return Ok(());
         }
-        Err(Failure::argument(format!(
-            "the {bytes} bytes at {start:#x} of {} are not device memory",
-            self.name
-        )))
+        let (stream, chain, position) = enqueue_at(self.stream)?;
+        self.record(stream);
+        if let (true, Some((destination, source))) = (delays::is_on(), movement.copy()) {
+            let rows = Rows { width: movement.bytes, height: 1 };
+            let source = Source::Memory(source, movement.bytes);
+            let destination = (destination, movement.bytes);
+            delays::put_aside(Late { chain, position, destination, source, rows })?;
+        } else {
+            delays::before_work_of(stream)?;
+            // SAFETY: checked. That these bytes are the program's own, the program says, as for NCCL.
+            unsafe { movement.run() };
+        }
+        Ok(movement.keep_pages(stream)?)
+    }
+
+    fn record(&self, stream: Stream) {
+        let Some(place) = self.place else { return };
+        let touched = self.movement.touched();
+        let name = self.movement.name;
+        let call = CollectiveCall { stream: stream.handle, device: stream.device, name, touched: &touched };
+        record(|recorder| recorder.collective(&call, place));
     }
 }
 
