@@ -295,6 +295,7 @@ fn kind(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<EventKind> {
                 GapReason::Escaped,
                 GapReason::UnseenGraph,
                 GapReason::Forgotten,
+                GapReason::NotComputed,
             ])?,
             detail: StringId(below(bytes, strings)?),
         },

@@ -180,6 +180,11 @@ def _levels() -> list[_Level]:
     return levels
 
 
+def annotated() -> bool:
+    """Returns whether the calling thread is inside an `annotate`."""
+    return bool(getattr(_local, "levels", None))
+
+
 class ignore(ContextDecorator):
     """Leaves out findings of some rules, and counts them.
 

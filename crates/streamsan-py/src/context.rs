@@ -239,6 +239,11 @@ pub fn block_name() -> u32 {
     CURRENT.get().block_name
 }
 
+/// Label of the call entered last, or 0.
+pub fn current_label() -> u32 {
+    CURRENT.get().label
+}
+
 /// Gives a callback its place: that of the call it comes from, or else the stack. Returns the name for a
 /// block that is allocated there, or 0.
 pub fn locate_callback(py: Python<'_>) -> u32 {

@@ -15,6 +15,7 @@ mod events;
 mod frames;
 mod graphs;
 mod host_memory;
+mod launches;
 mod live;
 mod native_tensor;
 mod observer;
@@ -55,6 +56,8 @@ mod _core {
     #[pymodule_export]
     use crate::host_memory::{announce_page_locked, escape, record_stream};
     #[pymodule_export]
+    use crate::launches::record_kernel;
+    #[pymodule_export]
     use crate::live::Live;
     #[pymodule_export]
     use crate::native_tensor::read_tensors_natively;
@@ -78,8 +81,9 @@ mod _core {
     use crate::stream_type::watch_stream_type;
     #[pymodule_export]
     use crate::table::{
-        attach, close, gap, handing_out, has_page_locked, host_block, intern, name_block, name_stream,
-        operations_recorded, recording, set_header_text, stream_object, unrecorded_wait, visible_stream,
+        attach, close, gap, handing_out, has_page_locked, host_block, intern, is_virtual, name_block,
+        name_stream, operations_recorded, recording, set_header_text, stream_object, unrecorded_wait,
+        visible_stream,
     };
     #[pymodule_export]
     use crate::thread::ThreadRecorder;

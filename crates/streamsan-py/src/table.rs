@@ -50,6 +50,20 @@ pub fn attach() -> PyResult<bool> {
     Ok(std::ptr::eq(*TABLE.get_or_init(|| found), found))
 }
 
+/// Whether operators are computed here, on the virtual device, and not by a GPU.
+#[pyfunction]
+pub fn is_virtual() -> bool {
+    // SAFETY: the symbol's name is a C string.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"streamsan_is_virtual".as_ptr()) };
+    if symbol.is_null() {
+        return false;
+    }
+    // SAFETY: the symbol is documented to be a function of this type.
+    let ask: unsafe extern "C" fn() -> libc::c_int = unsafe { std::mem::transmute(symbol) };
+    // SAFETY: it takes nothing and answers a number.
+    unsafe { ask() != 0 }
+}
+
 /// Whether this process writes a trace.
 #[pyfunction]
 pub fn recording() -> bool {

@@ -12,7 +12,8 @@ pub(crate) fn rule(reason: GapReason) -> Rule {
         | GapReason::UnknownOperator
         | GapReason::Undecided
         | GapReason::Escaped
-        | GapReason::UnseenGraph => Rule::Ss902,
+        | GapReason::UnseenGraph
+        | GapReason::NotComputed => Rule::Ss902,
         GapReason::UnsupportedCall
         | GapReason::Lost
         | GapReason::Forked
@@ -36,6 +37,7 @@ pub(crate) fn key(reason: GapReason) -> &'static str {
         GapReason::Escaped => "escaped",
         GapReason::UnseenGraph => "unseen-graph",
         GapReason::Forgotten => "forgotten",
+        GapReason::NotComputed => "not-computed",
     }
 }
 
@@ -46,12 +48,13 @@ pub(crate) fn loses_events(reason: GapReason) -> bool {
 
 /// One line for each reason, in a fixed order.
 pub(crate) fn lines(report: &Report, log: &dyn Log) -> Vec<String> {
-    const ORDER: [GapReason; 11] = [
+    const ORDER: [GapReason; 12] = [
         GapReason::OpaqueKernel,
         GapReason::UnknownOperator,
         GapReason::Undecided,
         GapReason::Escaped,
         GapReason::UnseenGraph,
+        GapReason::NotComputed,
         GapReason::UnsupportedCall,
         GapReason::Forked,
         GapReason::Forgotten,
@@ -94,6 +97,10 @@ fn line(reason: GapReason, gaps: &[&Gap], report: &Report, log: &dyn Log) -> Str
         GapReason::UnseenGraph => {
             let launches = counted(count, "launch of a graph", "launches of graphs");
             format!("{launches} not seen being captured: what their nodes touch is not known ({code})")
+        }
+        GapReason::NotComputed => {
+            let kernels = counted(count, "kernel", "kernels");
+            format!("results of {kernels}, which the virtual device does not run ({code}){most}")
         }
         GapReason::Undecided => {
             let pairs = counted(count, "pair of accesses", "pairs of accesses");

@@ -358,4 +358,7 @@ pub enum GapReason {
     UnseenGraph = 9,
     /// There were so many streams that know of each other that what came before was taken for ordered (SS901).
     Forgotten = 10,
+    /// A kernel was launched that the virtual device does not run: what it touches is known, what it would have computed
+    /// is missing from the results (SS902).
+    NotComputed = 11,
 }

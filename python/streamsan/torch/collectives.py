@@ -8,8 +8,8 @@ import torch
 def by_nccl(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Returns whether an operator of `c10d` on these arguments ends in NCCL.
 
-    Other back ends are given host tensors over the same bytes: what they do with the memory of a device is not
-    in torch's code for CUDA.
+    Other back ends are given host tensors over the same bytes: what they do with the memory of a device is
+    not in torch's code for CUDA.
     """
     values = [*args, *kwargs.values()]
     if not any(_on_device(value) for value in values):
@@ -23,5 +23,5 @@ def by_nccl(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
 
 def _on_device(value: object) -> bool:
     if isinstance(value, torch.Tensor):
-        return value.is_cuda
+        return bool(value.is_cuda)
     return isinstance(value, (list, tuple)) and bool(value) and _on_device(value[0])

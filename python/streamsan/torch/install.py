@@ -16,6 +16,7 @@ from streamsan.torch.compiler import keep_compiler_out
 from streamsan.torch.engine import wait_at_exit
 from streamsan.torch.graphs import watch_launches
 from streamsan.torch.kernels import keep_to_plain_kernels
+from streamsan.torch.launches import watch_triton
 from streamsan.torch.native import read_natively
 from streamsan.torch.page_locked import watch_pointers
 from streamsan.torch.places import describe_place
@@ -49,6 +50,7 @@ def install() -> None:
     wait_at_exit()
     watch_threads()
     keep_compiler_out()
+    watch_triton()
     keep_mode_on()
     read_natively()
     enter_thread()

@@ -30,6 +30,7 @@ class _Learned(dict[object, Operator]):
         by_hand = (
             operator.may_wait or operator.route is Route.GROUP or operator.name == "record_stream"
         )
+        by_hand = operator.may_wait or operator.route is Route.GROUP or operator.name == "record_stream"
         call = func._op if _CALLS_ONLY else func
         _core.learn_operator(func, call, operator, operator.plan, by_hand)
         return operator
@@ -53,8 +54,17 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # torch would wrap each call to keep the compiler out; while this mode is on, nothing is compiled.
+        # torch would wrap each call to keep the compiler out; it leaves the layer's own functions alone.
         return False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Whether functions of `torch.compile` are compiled: what they launch is recorded elsewhere."""
+        return not _core.is_virtual()
+
+    def __init__(self, compute: Callable[..., Any] | None = None) -> None:
+        """Belongs to the thread that makes it."""
+        super().__init__()
 
     def dispatch(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the operator, and records it if it runs on the device."""

@@ -22,6 +22,7 @@ fn with_every_gap(mut case: Case) -> Case {
     gap(&mut case, GapReason::Escaped, "numpy()", 2);
     gap(&mut case, GapReason::Escaped, "data_ptr()", 1);
     gap(&mut case, GapReason::UnseenGraph, "replay", 5);
+    gap(&mut case, GapReason::NotComputed, "rope_kernel", 6);
     gap(&mut case, GapReason::Forked, "", 4);
     gap(&mut case, GapReason::Forgotten, "", 2);
     gap(&mut case, GapReason::Lost, "the disk is full", 1);

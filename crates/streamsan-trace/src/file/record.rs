@@ -398,6 +398,7 @@ pub const fn gap_reason(value: u8) -> Option<GapReason> {
         8 => GapReason::Escaped,
         9 => GapReason::UnseenGraph,
         10 => GapReason::Forgotten,
+        11 => GapReason::NotComputed,
         _ => return None,
     })
 }
