@@ -10,6 +10,7 @@ use crate::tensor::{access, device_index, tell_size};
 /// Records a kernel on the stream with this raw handle, with the label and the place of `mark`. Each access is a tensor,
 /// a mode (0 read, 1 write, 2 update) and the name of the argument.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn record_kernel(stream: u64, device: u32, accesses: Vec<(Bound<'_, PyAny>, u32, String)>) {
     let Some(table) = table() else { return };
     let mut raw = Vec::with_capacity(accesses.len());

@@ -7,7 +7,11 @@ it is an error if a function with `fullgraph=True` is not compiled. There it nev
 
 from __future__ import annotations
 
+import getpass
 import importlib
+import os
+import re
+import tempfile
 from typing import Any
 
 from streamsan import _core
@@ -22,10 +26,33 @@ def keep_compiler_out() -> None:
 def _adapt() -> None:
     importlib.import_module("torch._dynamo.trace_rules").add("streamsan")
     if not _core.is_virtual():
+        let_it_compile()
         return
     frames: Any = importlib.import_module("torch._dynamo.eval_frame")
     if hasattr(frames, "set_fullgraph_compiled_frame_count"):
         frames.set_fullgraph_compiled_frame_count = _count_elsewhere
+
+
+def let_it_compile() -> None:
+    """Has the compiler turn all modes off while it works, ours too, as torch means it to."""
+    frames: Any = importlib.import_module("torch._dynamo.convert_frame")
+    # Elsewhere ours stays on.
+    plain = getattr(getattr(frames, "_disable_current_modes", None), "__wrapped__", None)
+    if plain is not None:
+        frames._disable_current_modes = plain
+
+
+def generated_code() -> str:
+    """Returns the folder of the code that Inductor generates, which is no code of the program's."""
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if folder:
+        return folder
+    try:
+        user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+    except (KeyError, OSError):
+        # A container's user without a name: torch asks for the variable then.
+        user = ""
+    return os.path.join(tempfile.gettempdir(), f"torchinductor_{user}")
 
 
 def _count_elsewhere(count: int) -> int:

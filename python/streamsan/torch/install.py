@@ -12,11 +12,11 @@ import torch
 from streamsan import _core
 from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
-from streamsan.torch.compiler import keep_compiler_out
+from streamsan.torch.compiler import generated_code, keep_compiler_out
 from streamsan.torch.engine import wait_at_exit
 from streamsan.torch.graphs import watch_launches
 from streamsan.torch.kernels import keep_to_plain_kernels
-from streamsan.torch.launches import watch_triton
+from streamsan.torch.launches import watch_triton, watch_wrappers
 from streamsan.torch.native import read_natively
 from streamsan.torch.page_locked import watch_pointers
 from streamsan.torch.places import describe_place
@@ -51,6 +51,8 @@ def install() -> None:
     watch_threads()
     keep_compiler_out()
     watch_triton()
+    if not _core.is_virtual():
+        watch_wrappers()
     keep_mode_on()
     read_natively()
     enter_thread()
@@ -60,7 +62,7 @@ def _library_folders() -> list[str]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     folders = {os.path.realpath(sysconfig.get_path(name)) for name in names}
     folders |= {sysconfig.get_path(name) for name in names}
-    return sorted(folders)
+    return sorted(folders | {generated_code()})
 
 
 def _tell_header() -> None:

@@ -19,7 +19,7 @@ from streamsan._watch import after_import
 from streamsan.torch import triton_accesses
 from streamsan.torch.plans import READ, UPDATE, WRITE
 
-_NOT_COMPUTED: Final = 11
+_OPAQUE, _NOT_COMPUTED = 0, 11
 _Access = tuple[torch.Tensor, int, str]
 
 
@@ -27,6 +27,36 @@ def watch_triton() -> None:
     """Wraps the two places through which launches go, once the program imports them."""
     after_import("triton.runtime.jit", _watch_functions)
     after_import("torch._inductor.runtime.triton_heuristics", _watch_compiled)
+
+
+def watch_wrappers() -> None:
+    """Says where compiled code launches from C++, which nothing here sees. To be called on a GPU."""
+    after_import("torch._inductor.output_code", _watch_cpp_wrapper)
+    native: Any = getattr(torch._C, "_aoti", None)
+    runner = getattr(native, "AOTIModelContainerRunnerCuda", None)
+    if hasattr(runner, "run"):
+        runner.run = _unseen("AOTInductor", runner.run, lambda *_: True)
+
+
+def _watch_cpp_wrapper() -> None:
+    graph: Any = importlib.import_module("torch._inductor.output_code").CompiledFxGraph
+    graph.__call__ = _unseen(
+        "the C++ wrapper of Inductor", graph.__call__, lambda self, *_: self.fx_kwargs.get("cpp_wrapper")
+    )
+
+
+def _unseen(name: str, function: Any, applies: Any) -> Any:
+    """Wraps a call whose launches are not seen."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if applies(*args):
+            _core.mark()
+            _core.gap(_OPAQUE, name)
+            _core.clear_context()
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _watch_functions() -> None:
