@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import torch
 
@@ -33,7 +33,7 @@ def watch_wrappers() -> None:
     """Says where compiled code launches from C++, which nothing here sees. To be called on a GPU."""
     after_import("torch._inductor.output_code", _watch_cpp_wrapper)
     native: Any = getattr(torch._C, "_aoti", None)
-    runner = getattr(native, "AOTIModelContainerRunnerCuda", None)
+    runner: Any = getattr(native, "AOTIModelContainerRunnerCuda", None)
     if hasattr(runner, "run"):
         runner.run = _unseen("AOTInductor", runner.run, lambda *_: True)
 
