@@ -9,10 +9,8 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
-from streamsan.torch import page_locked, readback, transfers
-from streamsan.torch.observed_copies import copy_in_parts
 from streamsan.torch import collectives, page_locked, readback, transfers
-from streamsan.torch.observed_copies import copy_between
+from streamsan.torch.observed_copies import copy_in_parts
 from streamsan.torch.plans import OPERATORS, Operator, Route, kernel_key
 from streamsan.torch.stream_handles import tell_record_stream
 from streamsan.torch.wrappers import Handling, handling
@@ -27,10 +25,7 @@ class _Learned(dict[object, Operator]):
     def __missing__(self, func: OpOverload) -> Operator:
         operator = self[func] = OPERATORS[func]
         by_hand = operator.may_wait or operator.copies_many or operator.name == "record_stream"
-        by_hand = (
-            operator.may_wait or operator.route is Route.GROUP or operator.name == "record_stream"
-        )
-        by_hand = operator.may_wait or operator.route is Route.GROUP or operator.name == "record_stream"
+        by_hand = by_hand or operator.route is Route.GROUP
         call = func._op if _CALLS_ONLY else func
         _core.learn_operator(func, call, operator, operator.plan, by_hand)
         return operator
@@ -61,10 +56,6 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
     def ignore_compile_internals(cls) -> bool:
         """Whether functions of `torch.compile` are compiled: what they launch is recorded elsewhere."""
         return not _core.is_virtual()
-
-    def __init__(self, compute: Callable[..., Any] | None = None) -> None:
-        """Belongs to the thread that makes it."""
-        super().__init__()
 
     def dispatch(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the operator, and records it if it runs on the device."""
