@@ -5,9 +5,11 @@
 //! each other's next round, so it is refused, and the error names the streams on it.
 
 mod draw;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::fmt;
+pub use streams::GraphStreams;
 
 /// A mistake in a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]

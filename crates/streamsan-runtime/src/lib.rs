@@ -2,7 +2,7 @@
 //!
 //! The other half of streamsan: code in which the waits that its checker misses cannot be left out.
 //!
-//! - [`StreamGraph`]: named streams with declared dependencies; cycles are refused by name.
+//! - [`StreamGraph`]: named streams with declared dependencies; cycles are refused by name. [`GraphStreams`] runs them.
 //! - [`Device`], [`Stream`], [`Buffer`], [`HostBuffer`]: buffers know who writes and who reads them, and whatever is
 //!   submitted waits for what it has to come after.
 //! - [`Pipeline`]: a function over any number of items through a fixed number of slots.
@@ -61,7 +61,7 @@ pub use buffer::Buffer;
 pub use cpu::CpuOptions;
 pub use device::Device;
 pub use error::Error;
-pub use graph::{GraphError, StreamGraph};
+pub use graph::{GraphError, GraphStreams, StreamGraph};
 pub use host::{HostBuffer, HostRead, HostWrite, RegisterError};
 pub use operation::{Launch, Operation, Read, Running, Write};
 pub use pipeline::{
