@@ -91,6 +91,10 @@ impl LiveCheck {
 impl Engine {
     /// The hazards that an access would have.
     fn ask(&mut self, question: &Question<'_>, tables: &Tables) -> Vec<Hazard> {
+        // A node of a graph does not run now; what it will meet at a launch is said then.
+        if self.graphs.captures_from(question.stream) {
+            return Vec::new();
+        }
         let number = OpNumber(self.last().0 + 1);
         let knowledge = self.order.knowledge(question.stream, number);
         let hazards = self.unordered(question, number, &knowledge, tables);
@@ -142,17 +146,25 @@ impl Engine {
             return vec![hazard(Rule::Ss204, &Touch { number, origin, ..touch })];
         }
         let Some(slot) = self.blocks.slot(access.block) else { return Vec::new() };
+        let pool = self.pool_of(access.block);
+        let (place, memory) = pool.map_or((slot, memory), |pool| (pool, None));
         let ordered = |earlier: &Touch| {
             knowledge.is_after(earlier.epoch())
                 || (earlier.block != touch.block
-                    && self.blocks.handed_on_after(earlier.block, earlier.epoch()))
+                    && match pool {
+                        Some(_) => self.blocks.find(earlier.block).is_none(),
+                        None => self.blocks.handed_on_after(earlier.block, earlier.epoch()),
+                    })
         };
         let mut seen = BTreeSet::new();
         let mut hazards = Vec::new();
         // Its own effort: who asks changes nothing of what is found later.
         let shapes = Shapes { tables, effort: &Effort::default() };
-        self.shadow.examine(slot, memory, &touch, shapes, ordered, |conflict| {
-            let earlier = conflict.earlier;
+        self.shadow.examine(place, memory, &touch, shapes, ordered, |conflict| {
+            let mut earlier = conflict.earlier;
+            if pool.is_some() {
+                earlier.block = touch.block;
+            }
             if !conflict.decided {
                 return;
             }

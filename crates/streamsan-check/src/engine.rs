@@ -77,7 +77,7 @@ pub(crate) struct Engine {
     pub(crate) shadow: Shadow,
     pub(crate) blocks: Blocks,
     freed_in_use: FreedInUse,
-    graphs: Graphs,
+    pub(crate) graphs: Graphs,
     /// Last wait of one stream for another: (waiter, awaited).
     pub(crate) last_wait: FxHashMap<(StreamId, StreamId), WaitCall>,
     /// How many of them there may be before those of streams that are gone are looked for.

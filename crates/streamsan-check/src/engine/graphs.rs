@@ -35,7 +35,7 @@ use streamsan_trace::{
 
 /// All graphs of a log.
 #[derive(Debug, Default)]
-pub(super) struct Graphs {
+pub(crate) struct Graphs {
     /// Streams that belong to a capture.
     capturing: FxHashMap<StreamId, GraphId>,
     /// Events whose last record is in a capture that has not ended.
@@ -122,6 +122,11 @@ impl Graphs {
     /// Where a block that a graph touches was freed.
     pub(super) fn freed(&self, block: BlockId) -> Option<(OpNumber, Origin)> {
         *self.outside.get(&block)?
+    }
+
+    /// Whether what is enqueued in the stream is captured.
+    pub(crate) fn captures_from(&self, stream: StreamId) -> bool {
+        self.capturing.contains_key(&stream)
     }
 
     /// The order that both streams belong to: that of a capture, or that of the world outside. `None` if only one of
@@ -480,6 +485,12 @@ impl Engine {
         }
     }
 
+    /// Where accesses to a block are kept if it is a graph's and was used.
+    pub(crate) fn pool_of(&self, block: BlockId) -> Option<Slot> {
+        let block = self.blocks.find(block).filter(|block| block.private)?;
+        self.blocks.slot(pool_id(block.device()?))
+    }
+
     /// The place where accesses to graphs' memory on a device are kept, by address.
     fn pool(&mut self, device: DeviceId) -> Slot {
         let id = pool_id(device);
@@ -493,6 +504,6 @@ impl Engine {
 }
 
 /// An id that no block of a log has.
-pub(crate) fn pool_id(device: DeviceId) -> BlockId {
+fn pool_id(device: DeviceId) -> BlockId {
     BlockId(u32::MAX - device.0)
 }
