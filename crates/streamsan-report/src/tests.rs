@@ -3,6 +3,7 @@
 mod fix;
 mod fixture;
 mod formats;
+mod graphs;
 mod host;
 mod lifetime;
 mod perfetto;
