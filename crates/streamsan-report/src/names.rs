@@ -68,6 +68,7 @@ impl<'a> Names<'a> {
             EventKind::EventRecord { stream, .. }
             | EventKind::EventWait { stream, .. }
             | EventKind::Op { stream, .. }
+            | EventKind::GraphLaunch { stream, .. }
             | EventKind::HostWait { target: WaitTarget::Stream(stream), .. } => names.used(stream),
             EventKind::Alloc { block, space, .. } if wanted.contains(&block) => {
                 names.spaces.insert(block, space);

@@ -185,6 +185,7 @@ fn slice<'a>(event: &Event, log: &'a dyn Log) -> Option<(Actor, String, &'a str)
             let name = text(label);
             on(stream, if name.is_empty() { category } else { name }, category)
         }
+        EventKind::GraphLaunch { stream, label, .. } => on(stream, text(label), "graph"),
         EventKind::EventRecord { stream, .. } => on(stream, "record event", "event"),
         EventKind::EventWait { stream, .. } => on(stream, "wait for event", "event"),
         EventKind::HostWait { .. } => Some((Actor::Host, "wait".to_owned(), "host wait")),

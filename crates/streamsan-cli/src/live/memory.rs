@@ -26,7 +26,8 @@ impl Known {
             EventKind::StreamCreate { .. } => self.streams.push(*event),
             EventKind::EventRecord { stream, .. }
             | EventKind::EventWait { stream, .. }
-            | EventKind::Op { stream, .. } => {
+            | EventKind::Op { stream, .. }
+            | EventKind::GraphLaunch { stream, .. } => {
                 let is_first = self.used.insert(stream);
                 self.streams.extend(is_first.then_some(*event));
             }

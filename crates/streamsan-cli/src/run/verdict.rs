@@ -127,7 +127,7 @@ pub(crate) fn is_incomplete(gaps: &[Gap]) -> bool {
 fn seen(log: &dyn Log) -> (u64, Vec<Gap>) {
     let (mut operations, mut gaps) = (0, Vec::new());
     log.read(&mut |event, _| match event.kind {
-        EventKind::Op { .. } => operations += 1,
+        EventKind::Op { .. } | EventKind::GraphLaunch { .. } => operations += 1,
         EventKind::Gap { reason, detail } => {
             let known = |gap: &&mut Gap| (gap.reason, gap.detail) == (reason, detail);
             match gaps.iter_mut().find(known) {

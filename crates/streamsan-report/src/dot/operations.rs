@@ -79,7 +79,12 @@ fn box_of(index: usize, node: &Node, log: &dyn Log, text: &mut String) {
     }
     let number = node.first.number;
     let (label, style) = match (node.first.what, kind(&node.first.what)) {
-        (EventKind::Op { label, .. } | EventKind::HostAccess { label, .. }, what) => {
+        (
+            EventKind::Op { label, .. }
+            | EventKind::HostAccess { label, .. }
+            | EventKind::GraphLaunch { label, .. },
+            what,
+        ) => {
             let fill = match what {
                 Some(ItemKind::Copy) => "#00795a",
                 _ if node.first.lane == HOST => "#5b6470",

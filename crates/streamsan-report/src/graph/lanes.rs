@@ -58,7 +58,7 @@ impl Lanes {
                 self.created.insert(stream, lane);
                 return None;
             }
-            EventKind::Op { stream, .. } => {
+            EventKind::Op { stream, .. } | EventKind::GraphLaunch { stream, .. } => {
                 let lane = self.used(stream);
                 self.list[lane].operations += 1;
                 lane

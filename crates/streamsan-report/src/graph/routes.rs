@@ -88,7 +88,7 @@ impl Routes {
         self.chains.resize_with(lanes.list.len().max(self.chains.len()), Chain::default);
         let lane = point.lane;
         match event.kind {
-            EventKind::Op { .. } => {
+            EventKind::Op { .. } | EventKind::GraphLaunch { .. } => {
                 self.enter(point, lanes);
                 self.chains[lane].own = point.number.0;
             }

@@ -190,7 +190,7 @@ impl Timeline {
 pub(crate) fn kind(what: &EventKind) -> Option<ItemKind> {
     Some(match what {
         EventKind::Op { kind, .. } if is_copy(*kind) => ItemKind::Copy,
-        EventKind::Op { .. } => ItemKind::Kernel,
+        EventKind::Op { .. } | EventKind::GraphLaunch { .. } => ItemKind::Kernel,
         EventKind::EventRecord { .. } => ItemKind::Record,
         EventKind::EventWait { .. } => ItemKind::Wait,
         EventKind::HostWait { observer: Observer::Program, .. } => ItemKind::HostWait,

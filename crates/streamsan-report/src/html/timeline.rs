@@ -286,7 +286,9 @@ fn columns(
 
 fn label(part: &Part<'_>, item: &Item) -> String {
     match item.point.what {
-        EventKind::Op { label, .. } | EventKind::HostAccess { label, .. } => {
+        EventKind::Op { label, .. }
+        | EventKind::HostAccess { label, .. }
+        | EventKind::GraphLaunch { label, .. } => {
             let mut text = part.checked.log.tables().string(label).to_owned();
             if text.chars().count() > 120 {
                 text = text.chars().take(119).chain(['…']).collect();

@@ -256,7 +256,7 @@ impl Drawing<'_> {
             let wide = width(&placed.text) + 16.0;
             let class = match node.point.what {
                 EventKind::Op { kind, .. } if is_copy(kind) => "copy",
-                EventKind::Op { .. } => "kernel",
+                EventKind::Op { .. } | EventKind::GraphLaunch { .. } => "kernel",
                 EventKind::HostAccess { .. } => "host",
                 _ => "hollow",
             };
@@ -298,7 +298,9 @@ impl Drawing<'_> {
     pub(crate) fn text(&self, node: &Node) -> String {
         let mark = self.mark(node);
         let what = match node.point.what {
-            EventKind::Op { label, .. } | EventKind::HostAccess { label, .. } => {
+            EventKind::Op { label, .. }
+            | EventKind::HostAccess { label, .. }
+            | EventKind::GraphLaunch { label, .. } => {
                 let label = self.log.tables().string(label);
                 let label = label.strip_prefix("aten::").unwrap_or(label);
                 let label = if label.is_empty() { "operation" } else { label };
@@ -360,7 +362,10 @@ pub(crate) fn is_access(node: &Node) -> bool {
 }
 
 fn is_operation(node: &Node) -> bool {
-    matches!(node.point.what, EventKind::Op { .. } | EventKind::HostAccess { .. })
+    matches!(
+        node.point.what,
+        EventKind::Op { .. } | EventKind::HostAccess { .. } | EventKind::GraphLaunch { .. }
+    )
 }
 
 fn is_ring(node: &Node) -> bool {
