@@ -13,7 +13,7 @@ use crate::rules::events::{Call, CallLines, Property};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_trace::{
     AccessMode, BlockId, Event, Frame, FrameId, FrameOrigin, GapReason, OpKind, OpNumber, SiteId, StreamId,
-    StringId, Tables,
+    StringId, Tables, VisibleStream,
 };
 
 /// What makes two hazards one finding: the rule and the lines of both operations. Of a lifetime finding the
@@ -136,14 +136,20 @@ fn fix_frame(
     tables: &Tables,
 ) -> Option<FrameId> {
     let innermost = tables.user_frame(site).map(|(id, _)| id);
+    let visible = |frame: FrameId, stream: StreamId| {
+        let here = move |known: &&VisibleStream| (known.frame, known.stream) == (frame, stream);
+        tables.visible_streams.iter().filter(here).map(|known| known.expression)
+    };
     let named = |frame: FrameId, stream: StreamId| {
-        engine.order.is_legacy_default(stream)
-            || tables.visible_streams.iter().any(|known| (known.frame, known.stream) == (frame, stream))
+        engine.order.is_legacy_default(stream) || visible(frame, stream).next().is_some()
     };
     let names_both = |frame: FrameId| match *action {
         FixAction::WaitStream { waiter, awaited, waiter_is_current } => {
             let current = waiter_is_current && Some(frame) == innermost;
-            named(frame, awaited) && (current || named(frame, waiter))
+            // A parameter may be the one stream in one call and the other in the next.
+            let apart = engine.order.is_legacy_default(awaited)
+                || visible(frame, awaited).any(|name| !visible(frame, waiter).any(|other| other == name));
+            apart && named(frame, awaited) && (current || named(frame, waiter))
         }
         FixAction::SynchronizeStream { awaited } => named(frame, awaited),
     };

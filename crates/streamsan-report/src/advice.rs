@@ -226,7 +226,11 @@ impl Writer<'_> {
                 let awaited = self.expression(self.frame, awaited)?;
                 let current = waiter_is_current
                     .then(|| format!("torch.cuda.current_stream({})", self.names.device_argument(waiter)));
-                let named = self.expression(self.frame, waiter).filter(|named| *named != awaited);
+                let named = self.expression(self.frame, waiter);
+                // One name for both: a parameter that is the one stream in one call and the other in the next.
+                if named.as_ref() == Some(&awaited) {
+                    return None;
+                }
                 let waiter = named.or(current)?;
                 Some(format!("{waiter}.wait_stream({awaited})"))
             }

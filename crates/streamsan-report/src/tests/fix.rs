@@ -52,6 +52,18 @@ fn expressions_of_other_frames_do_not_count() {
 }
 
 #[test]
+fn one_name_for_both_streams_is_no_code() {
+    let line = help(|case| {
+        let frame = case.finding().fix.as_ref().unwrap().frame.unwrap();
+        case.trace.tables.visible_streams.clear();
+        case.visible(frame, SIDE, "stream");
+        case.visible(frame, COPY, "stream");
+        wait(case, SIDE, COPY, true);
+    });
+    assert_eq!(line, "before train.py:41, make `side` wait for `copy`");
+}
+
+#[test]
 fn current_stream_if_it_has_no_name() {
     let line = help(|case| case.trace.tables.visible_streams.clear());
     assert!(
