@@ -167,6 +167,19 @@ fn a_graph_that_was_not_captured_is_a_gap_and_its_launches_are_ordered() {
 }
 
 #[test]
+fn a_graph_launched_in_a_capture_is_one_of_its_nodes() {
+    let mut log = Log::new();
+    log.capture(GRAPH, |log| log.write(ONE, X));
+    log.instantiate(GRAPH, FIRST);
+    log.capture(GraphId(2), |log| log.launch(ONE, FIRST));
+    log.instantiate(GraphId(2), SECOND);
+    let read = log.read(TWO, X);
+    assert_eq!(log.pairs(), [], "nothing ran yet");
+    let launch = log.launch(ONE, SECOND);
+    assert_eq!(log.pairs(), [(Rule::Ss502, read, launch)]);
+}
+
+#[test]
 fn an_invalid_capture_leaves_nothing() {
     let mut log = Log::new();
     log.push(EventKind::CaptureBegin { graph: GRAPH, stream: ONE });

@@ -195,6 +195,7 @@ impl Engine {
             EventKind::Op { stream, .. }
             | EventKind::Alloc { stream, space: MemorySpace::Cached(_), .. }
             | EventKind::EventRecord { stream, .. }
+            | EventKind::GraphLaunch { stream, .. }
             | EventKind::RecordStream { stream, .. } => of_stream(stream),
             EventKind::EventWait { event, stream } => {
                 self.graphs.events.get(&event).copied().or_else(|| of_stream(stream))
@@ -236,6 +237,10 @@ impl Engine {
                     0 => {}
                     pairs => sink.undecided(pairs, number),
                 }
+                true
+            }
+            EventKind::GraphLaunch { executable, stream, label } => {
+                self.child(capture, event, (executable, stream, label), tables, sink);
                 true
             }
             EventKind::EventRecord { event, stream } => {
@@ -409,21 +414,47 @@ impl Engine {
             return;
         };
         self.give_unordered(graph.id, number, tables, sink);
-        let ranges = self.ignores.ranges_of(event.thread);
         for node in &graph.nodes {
-            let origin = Origin {
-                thread: event.thread,
-                site: event.site,
-                forward_site: node.origin.site,
-                label: node.origin.label,
-                kind: Some(OpKind::GraphLaunch),
-                ranges,
-            };
+            let origin = self.launched(event, node);
             let accesses = &graph.accesses[node.accesses.clone()];
             self.touch_each(epoch, Actor::Stream(stream), origin, accesses, tables, sink);
         }
         self.give(tables, sink);
     }
+    /// A graph is launched in a stream that captures: all of it is one node.
+    fn child(
+        &mut self,
+        capture: &mut Capture,
+        event: &Event,
+        (executable, stream, label): (ExecutableId, StreamId, LabelId),
+        tables: &Tables,
+        sink: &mut impl Sink,
+    ) {
+        let number = event.number;
+        self.coverage.operations += 1;
+        let known = self.graphs.executables.get(&executable);
+        let Some(graph) = known.and_then(|executable| executable.graph.clone()) else {
+            sink.gap(GapReason::UnseenGraph, label, number);
+            return;
+        };
+        for node in &graph.nodes {
+            let origin = self.launched(event, node);
+            self.node(capture, stream, (number, origin), &graph.accesses[node.accesses.clone()], tables);
+        }
+    }
+
+    /// What is said of a node in a launch.
+    fn launched(&self, event: &Event, node: &Node) -> Origin {
+        Origin {
+            thread: event.thread,
+            site: event.site,
+            forward_site: node.origin.site,
+            label: node.origin.label,
+            kind: Some(OpKind::GraphLaunch),
+            ranges: self.ignores.ranges_of(event.thread),
+        }
+    }
+
     /// The graph runs: so do its nodes without order.
     fn give_unordered(&mut self, graph: GraphId, number: OpNumber, tables: &Tables, sink: &mut impl Sink) {
         if self.graphs.unordered.is_empty() || !self.is_in_region(number) {
