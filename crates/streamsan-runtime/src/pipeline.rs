@@ -155,7 +155,7 @@ impl<T: Pod> Pipeline<T> {
     ///
     /// `function` submits operations on the stream it is given and may make buffers of its own; its buffer has as
     /// many elements as the item. When it returns, the item's download is submitted. It is called again for an item
-    /// if it ran out of device memory. An item that fails, in the source or in `function`, is handed to `sink` as an
+    /// if it ran out of device memory, and not at all for an item without elements. An item that fails, in the source or in `function`, is handed to `sink` as an
     /// error and stops no other.
     pub fn run<I, E>(
         &mut self,

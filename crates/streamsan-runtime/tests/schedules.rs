@@ -50,6 +50,49 @@ fn readers() {
     assert_eq!(last.read().unwrap()[0], 14);
 }
 
+/// An operation drops the last handle of everything while the host goes on.
+fn owner() {
+    let device = Device::cpu(&CpuOptions::default());
+    let (first, second) = (device.stream("first").unwrap(), device.stream("second").unwrap());
+    let mut buffer = device.buffer::<i64>(1, &first).unwrap();
+    double(&second, &mut buffer).unwrap();
+    let (own, other) = (first.clone(), device.clone());
+    first.operation("owner").run(move |_| drop((buffer, second, own, other))).unwrap();
+}
+
+/// Streams are put down and taken up again while their work is under way.
+fn taken_up() {
+    let device = Device::cpu(&CpuOptions::default());
+    device.start_journal();
+    let mut results = Vec::new();
+    for turn in 0..3 {
+        let (up, down) = (device.stream("up").unwrap(), device.stream("down").unwrap());
+        let mut host = device.host_buffer::<i64>(1).unwrap();
+        host.write().unwrap()[0] = turn;
+        let mut buffer = device.buffer::<i64>(1, &up).unwrap();
+        up.upload(&host, &mut buffer).unwrap();
+        double(&down, &mut buffer).unwrap();
+        let mut result = device.host_buffer::<i64>(1).unwrap();
+        down.download(&buffer, &mut result).unwrap();
+        results.push(result);
+    }
+    let values: Vec<i64> = results.iter().map(|result| result.read().unwrap()[0]).collect();
+    assert_eq!(values, [0, 2, 4]);
+    assert!(check(&device.journal().unwrap(), &Config::default()).findings.is_empty());
+}
+
+#[test]
+fn operations_that_own_the_last_handle() {
+    shuttle::check_random(owner, SCHEDULES);
+    shuttle::check_pct(owner, SCHEDULES, 3);
+}
+
+#[test]
+fn streams_that_are_taken_up_again() {
+    shuttle::check_random(taken_up, SCHEDULES);
+    shuttle::check_pct(taken_up, SCHEDULES, 3);
+}
+
 #[test]
 fn pipelines_in_random_schedules() {
     shuttle::check_random(pipeline, SCHEDULES);
