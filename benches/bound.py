@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 
 def main():
-    """Prints the peak of device and page-locked memory for four workloads."""
+    """Prints the peak of device and page-locked memory for six workloads."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=10_000)
     count = parser.parse_args().items
@@ -21,17 +21,24 @@ def main():
     pinned = torch.ones(MIB // 4, pin_memory=True)
     pageable = torch.ones(MIB // 4)
     target = torch.empty(MIB // 4, pin_memory=True)
+    small, small_target = torch.ones(MIB // 64, pin_memory=True), torch.empty(MIB // 64, pin_memory=True)
+    huge = torch.ones(1 << 16, 1 << 12)
 
     def heavy(x):
         for _ in range(40):
             x.mul_(1.0)
         return x
 
-    for name, function, source, out in (
-        ("in place, page-locked", lambda x: x.add_(1.0), pinned, [target] * count),
-        ("new results", lambda x: x + 1.0, pinned, [target] * count),
-        ("function far behind the host", heavy, pinned, [target] * count),
-        ("pageable items and results", lambda x: x + 1.0, pageable, lambda index, value: None),
+    def ignore(index, value):
+        pass
+
+    for name, function, source, out, times in (
+        ("in place, page-locked", lambda x: x.add_(1.0), pinned, [target] * count, count),
+        ("new results", lambda x: x + 1.0, pinned, [target] * count, count),
+        ("function far behind the host", heavy, pinned, [target] * count, count),
+        ("pageable items and results", lambda x: x + 1.0, pageable, ignore, count),
+        ("64 KiB, packed, new results", lambda x: x + 1.0, small, [small_target] * count, count),
+        ("one of 1 GiB, pageable, cut", lambda x: x.add_(1.0), huge, ignore, 1),
     ):
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
@@ -39,7 +46,12 @@ def main():
         free, _ = torch.cuda.mem_get_info()
         before = torch.cuda.host_memory_stats()["allocated_bytes.current"]
         statistics = streamsan.pipeline(
-            function, (source for _ in range(count)), out=out, memory=4 * MIB, progress=False
+            function,
+            (source for _ in range(times)),
+            out=out,
+            memory=4 * MIB,
+            progress=False,
+            chunk=source is huge,
         ).statistics
         peak, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
         driver = free - torch.cuda.mem_get_info()[0]

@@ -1,4 +1,4 @@
-"""The same four stages by declaration: what each comes after, and no wait or `record_stream` written by hand.
+"""The same four stages by declaration: what each comes after; no wait between streams is written by hand.
 
 streamsan run examples/inference_service/managed.py
 """

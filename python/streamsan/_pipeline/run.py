@@ -147,9 +147,9 @@ class Loop:
             self.up.wait_event(slot.downloaded)
         if clock is not None:
             clock[0].record(self.up)
-        copy_load(load, slot)
         if load.stage is not None:
             load.stage.busy = part.events[0]
+        copy_load(load, slot)
         self.bytes_up += sum([layout.nbytes for layout in load.key])
         if clock is not None:
             clock[1].record(self.up)

@@ -97,3 +97,10 @@ results = streamsan.pipeline(lambda x: x * 2, complex_items)
 assert [result[0].item() for result in results] == [complex(2 * index, -2) for index in range(8)]
 results = streamsan.pipeline(lambda x: x.conj(), complex_items)
 assert [result[0].item() for result in results] == [complex(index, 1) for index in range(8)]
+
+# Items of a size that leaves no gaps, with and without autograd.
+even = [torch.full((2, 64), float(index)).pin_memory() for index in range(COUNT)]
+weight = torch.full((64,), 2.0, device="cuda", requires_grad=True)
+for function, grad in ((lambda x: x.mul_(2), False), (lambda x: x.mul_(weight), True), (lambda x: x * weight, True)):
+    results = streamsan.pipeline(function, even, grad=grad)
+    assert [result[1, 63].item() for result in results] == doubled and results[3].shape == (2, 64)
