@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 
 from streamsan._pipeline.failures import Refused
-from streamsan._pipeline.items import Layouts, check_leaf, flatten, is_lazy, is_plain
+from streamsan._pipeline.items import ONLY, Layout, Layouts, check_leaf, flatten, is_lazy, is_plain
 from streamsan._pipeline.load import Item, Load
 from streamsan._pipeline.registration import Registration
 from streamsan._pipeline.slots import Stages
@@ -52,6 +52,7 @@ class Intake:
         self.stages = Stages(stages)
         self._room, self._filled, self._layouts, self._home = room, filled, layouts, home
         self._registration = registration
+        self._last: Layout | None = None
         self._most = _MOST if pack is None else pack
         self._worker = ThreadPoolExecutor(1, "streamsan-upload")
 
@@ -92,6 +93,10 @@ class Intake:
 
     def _take(self, index: int, source: object) -> Item:
         """Takes an item apart and checks its tensors."""
+        if type(source) is torch.Tensor:
+            usual = self._usual(index, source)
+            if usual is not None:
+                return usual
         item = Item(index)
         if isinstance(source, Refused):
             item.fail("upload", source.error)
@@ -122,10 +127,25 @@ class Intake:
                     f"it needs {layout.size} bytes, a slot has {self._room}: "
                     "say item_bytes= for items of different sizes, or chunk=True to cut it into runs of rows"
                 )
-            item.layout = layout
+            item.layout = self._last = layout
         except Exception as error:
             item.fail("upload", error)
         return item
+
+    def _usual(self, index: int, source: torch.Tensor) -> Item | None:
+        """Takes a page-locked tensor like the one before; `None` if it is none, or needs to be looked at."""
+        last = self._last
+        if last is None or len(last.signature) != 1:
+            return None
+        shape, dtype = last.signature[0]
+        try:
+            same = source.dtype is dtype and source.layout is torch.strided and source.shape == shape
+            if same and not source.requires_grad and source.is_pinned() and is_plain(source):
+                return Item(index, ONLY, [source], last)
+        except RuntimeError:
+            # Some tensors have no shape.
+            pass
+        return None
 
     def _closed(self, load: Load) -> Load:
         """Starts to stage a load, if it has to be."""

@@ -22,7 +22,10 @@ class Leaf:
     number: int
 
 
-_LEAVES = tuple(Leaf(number) for number in range(32))
+ONLY = Leaf(0)
+"""An item, or a result, that is one tensor."""
+
+_LEAVES = (ONLY, *(Leaf(number) for number in range(1, 32)))
 
 
 def flatten(value: object, leaves: list[torch.Tensor]) -> object:

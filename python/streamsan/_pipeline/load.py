@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TypeAlias
 
@@ -45,12 +46,12 @@ class Item:
     lazy: bool = False
     failed: ItemError | None = None
     result: object = None
-    found: list[torch.Tensor] = dataclasses.field(default_factory=list)
+    found: Sequence[torch.Tensor] = ()
     found_layout: Layout | None = None
     in_place: bool = False
     in_slot: bool = False
     given: list[torch.Tensor] | None = None
-    targets: list[torch.Tensor] = dataclasses.field(default_factory=list)
+    targets: Sequence[torch.Tensor] = ()
 
     @property
     def size(self) -> int:
@@ -61,7 +62,7 @@ class Item:
         """Notes why there is no result, and lets go of what was to become one."""
         if self.failed is None:
             self.failed = ItemError(self.index, stage, error)
-        self.found, self.given = [], None
+        self.found, self.given = (), None
 
 
 @dataclasses.dataclass(slots=True, eq=False)

@@ -109,7 +109,7 @@ class Outlet:
             if transfer.stage is not None:
                 transfer.stage.busy = part.arrived
         for item in live:
-            item.found = []
+            item.found = ()
 
     def hand_out(self, part: Part) -> None:
         """Waits for the results of a part and gives them to the caller."""

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from streamsan._pipeline.intake import Intake
-from streamsan._pipeline.items import Layouts, flatten, is_plain, rebuild
+from streamsan._pipeline.items import ONLY, Layouts, flatten, is_plain, rebuild
 from streamsan._pipeline.load import Events, Item, Load, Part
-from streamsan._pipeline.outlet import Outlet, Transfer
+from streamsan._pipeline.outlet import Outlet
 from streamsan._pipeline.progress import Progress
 from streamsan._pipeline.registration import Registration
 from streamsan._pipeline.results import Statistics
@@ -117,9 +117,9 @@ class Loop:
             if begin == 0:
                 self._upload(load, slot, part, clock)
             stage = "function"
-            end, transfer = self._compute(load, slot, part, begin, clock)
+            end = self._compute(load, slot, part, begin, clock)
             stage = "download"
-            self._download(slot, part, transfer, clock)
+            self._download(load, slot, part, end == len(load.items), clock)
         except Exception as error:
             part.items = load.items[begin:end]
             for item in part.items:
@@ -158,7 +158,7 @@ class Loop:
 
     def _compute(
         self, load: Load, slot: Slot, part: Part, begin: int, clock: list[torch.cuda.Event] | None
-    ) -> tuple[int, Transfer]:
+    ) -> int:
         """Calls the function for items from one on, until their results take too much room."""
         assert part.events is not None
         torch.cuda.set_stream(self.compute)
@@ -190,12 +190,7 @@ class Loop:
                         kept.append(item.found)
                     except Exception as error:
                         item.fail("function", error)
-            transfer = self.outlet.prepare(part, load, slot, end == len(load.items))
-        if clock is not None:
-            clock[3].record(self.compute)
-        if self.overlap:
-            part.events[1].record(self.compute)
-        return end, transfer
+        return end
 
     def _called(
         self, load: Load, item: Item, inputs: list[torch.Tensor], slot: Slot, part: Part, alone: bool
@@ -236,7 +231,12 @@ class Loop:
         # The slot's own tensors are for later items too: `requires_grad_`, `unsqueeze_` and an operation
         # in place that autograd records would stay with them.
         arguments = [leaf.detach() for leaf in inputs]
-        item.result = self.function(rebuild(item.shape, arguments))
+        item.result = self.function(arguments[0] if item.shape is ONLY else rebuild(item.shape, arguments))
+        if item.result is arguments[0] and len(inputs) == 1 and _is_same(arguments[0], inputs[0]):
+            # The usual case of a function in place.
+            item.result, item.in_place = ONLY, True
+            item.found, item.found_layout = inputs, item.layout
+            return 0
         found: list[torch.Tensor] = []
         item.result = flatten(item.result, found)
         item.found = found
@@ -283,10 +283,14 @@ class Loop:
         return size
 
     def _download(
-        self, slot: Slot, part: Part, transfer: Transfer, clock: list[torch.cuda.Event] | None
+        self, load: Load, slot: Slot, part: Part, last: bool, clock: list[torch.cuda.Event] | None
     ) -> None:
         assert part.events is not None
+        transfer = self.outlet.prepare(part, load, slot, last)
+        if clock is not None:
+            clock[3].record(self.compute)
         if self.overlap:
+            part.events[1].record(self.compute)
             self.down.wait_event(part.events[1])
             torch.cuda.set_stream(self.down)
         if clock is not None:

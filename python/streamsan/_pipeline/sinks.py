@@ -58,13 +58,14 @@ class PlainSink:
         """Returns the caller's tensors for an item's result; `None` if there are none."""
         if self._places is None:
             return None
-        given: list[torch.Tensor] = []
-        flatten(self._places[index], given)
-        if len(given) == 1 == len(found):
+        place = self._places[index]
+        if type(place) is torch.Tensor and len(found) == 1:
             # The usual case, without making what is compared.
             shape, dtype = found[0]
-            if given[0].dtype is dtype and given[0].shape == shape:
-                return given
+            if place.dtype is dtype and place.shape == shape:
+                return [place]
+        given: list[torch.Tensor] = []
+        flatten(place, given)
         if signature(given) != found:
             room = spoken(signature(given))
             raise ValueError(f"the function returned {spoken(found)}, `out` has room for {room}")
