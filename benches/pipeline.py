@@ -317,6 +317,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=4.0, help="bytes of a case, in GiB")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--items", type=int, default=2000, help="items of a case at most")
     parser.add_argument("--mib", type=float, nargs="+", default=[1 / 16, 1, 16, 64], help="sizes of an item")
     parser.add_argument("--passes", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--json", help="write the figures to this file")
@@ -331,7 +332,7 @@ def main():
         print(f"\nlink at {mib:g} MiB: up {link['up'] / 1e9:.1f}, down {link['down'] / 1e9:.1f}, ", end="")
         print(f"both {link['both'] / 1e9:.1f} GB/s", flush=True)
         for count in options.passes:
-            share = min(total, 2000 * size)
+            share = min(total, options.items * size)
             cases.append(run_case(size, count, share, options.rounds, link, contenders) | {"link": link})
     if options.json:
         with open(options.json, "w") as file:
