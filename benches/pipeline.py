@@ -262,12 +262,13 @@ def run_case(size, count_of_passes, total, rounds, link, contenders):
                 target[:4].fill_(-1.0)
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
             try:
                 seconds = timed(action)
             except Exception as error:
                 wrong.setdefault(name, f"{type(error).__name__}: {error}")
                 continue
-            peaks[name] = max(peaks.get(name, 0), torch.cuda.max_memory_allocated())
+            peaks[name] = max(peaks.get(name, 0), torch.cuda.max_memory_allocated() - before)
             for index in range(0, count, max(1, count // 64)):
                 value = expected[index % 7][0]
                 if not bool((out[index] == value).all()):
