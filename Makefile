@@ -48,7 +48,8 @@ lint: venv
 
 rust-tests:
 	cargo test --workspace --quiet
-	cargo test --quiet -p streamsan-runtime --features shuttle --test schedules
+	cargo test --quiet -p streamsan-runtime --features shuttle --test schedules --test random --test graphs
+	cargo test --quiet -p streamsan-runtime --features shuttle --test pipeline random_pipelines
 
 python-tests: install torch models browser
 	$(BIN)/python -m pytest -q tests

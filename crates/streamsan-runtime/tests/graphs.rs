@@ -1,9 +1,13 @@
 //! Random stream graphs on the CPU back end: what the declared order protects is what a serial run gives, and the
 //! checker sees every declared edge; without any one of the waits it says so.
 //!
-//! `STREAMSAN_RUNTIME_PROGRAMS` and `STREAMSAN_RUNTIME_SEED` choose how many and which.
+//! `STREAMSAN_RUNTIME_PROGRAMS` and `STREAMSAN_RUNTIME_SEED` choose how many and which. `--features shuttle` as in `random.rs`.
+
+#[path = "random/scheduled.rs"]
+mod scheduled;
 
 use fastrand::Rng;
+use scheduled::{PROGRAMS, delays, scheduled};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -151,30 +155,41 @@ fn number(variable: &str, default: u64) -> u64 {
 #[test]
 fn equal_to_serial_execution_and_clean() {
     let first = number("STREAMSAN_RUNTIME_SEED", 0);
-    for seed in first..first + number("STREAMSAN_RUNTIME_PROGRAMS", 500) {
-        let program = program(&mut Rng::with_seed(seed));
-        let device = Device::cpu(&CpuOptions { delays: Some(seed), ..CpuOptions::default() });
-        assert_eq!(managed(&program, &device), serially(&program), "seed {seed}: {program:#?}");
-        let report = check(&with_values(&program, &device.journal().unwrap()), &Config::default());
-        assert!(report.findings.is_empty(), "seed {seed}: {program:#?}\n{:#?}", report.findings);
+    for seed in first..first + number("STREAMSAN_RUNTIME_PROGRAMS", PROGRAMS) {
+        scheduled(seed, move || {
+            let program = program(&mut Rng::with_seed(seed));
+            let device = Device::cpu(&CpuOptions { delays: delays(seed), ..CpuOptions::default() });
+            assert_eq!(managed(&program, &device), serially(&program), "seed {seed}: {program:#?}");
+            let report = check(&with_values(&program, &device.journal().unwrap()), &Config::default());
+            assert!(report.findings.is_empty(), "seed {seed}: {program:#?}\n{:#?}", report.findings);
+        });
     }
 }
 
 #[test]
 fn every_wait_is_needed() {
     let first = number("STREAMSAN_RUNTIME_SEED", 0);
-    let programs = number("STREAMSAN_RUNTIME_PROGRAMS", 500) / 5;
+    let programs = number("STREAMSAN_RUNTIME_PROGRAMS", PROGRAMS) / 5;
     let mut left_out = 0;
     for seed in first..first + programs {
-        let program = program(&mut Rng::with_seed(seed));
-        let whole = Device::cpu(&CpuOptions::default());
-        managed(&program, &whole);
-        for wait in 0..whole.waits() {
-            let broken = Device::cpu(&CpuOptions::default());
-            broken.leave_out_wait(wait);
-            managed(&program, &broken);
-            let report = check(&with_values(&program, &broken.journal().unwrap()), &Config::default());
-            assert!(report.has_errors(), "seed {seed}, without wait {wait}: {program:#?}");
+        let program = Arc::new(program(&mut Rng::with_seed(seed)));
+        let needed = Arc::new(AtomicU64::new(0));
+        let (whole, waits) = (Arc::clone(&program), Arc::clone(&needed));
+        scheduled(seed, move || {
+            let device = Device::cpu(&CpuOptions::default());
+            managed(&whole, &device);
+            waits.store(device.waits(), Ordering::Relaxed);
+        });
+        for wait in 0..needed.load(Ordering::Relaxed) {
+            let program = Arc::clone(&program);
+            scheduled(seed, move || {
+                let broken = Device::cpu(&CpuOptions::default());
+                broken.leave_out_wait(wait);
+                managed(&program, &broken);
+                let trace = with_values(&program, &broken.journal().unwrap());
+                let report = check(&trace, &Config::default());
+                assert!(report.has_errors(), "seed {seed}, without wait {wait}: {program:#?}");
+            });
             left_out += 1;
         }
     }

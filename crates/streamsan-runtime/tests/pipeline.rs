@@ -1,6 +1,10 @@
 //! Pipelines on the CPU back end: right, bounded, and well behaved when something fails.
 
+#[path = "random/scheduled.rs"]
+mod scheduled;
+
 use fastrand::Rng;
+use scheduled::{PROGRAMS, delays, scheduled};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use streamsan_check::{Config, check};
@@ -49,53 +53,79 @@ fn random_pipelines_equal_serial_execution_and_are_clean() {
     let number =
         |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
     let first: u64 = number("STREAMSAN_RUNTIME_SEED", 0);
-    for seed in first..first + number("STREAMSAN_RUNTIME_PROGRAMS", 500) {
-        let mut random = Rng::with_seed(seed);
-        let length = random.usize(1..6);
-        // With a function that treats each element by itself, items may be longer than a slot.
-        let elementwise = random.bool();
-        let longest = if elementwise { 5 * length } else { length };
-        let items: Vec<Item> = (0..random.usize(0..12))
-            .map(|_| match random.u8(0..12) {
-                0 => Err("gone".to_owned()),
-                _ => (0..random.usize(0..=longest)).map(|_| Ok(random.i64(0..1000))).collect(),
-            })
-            .collect();
-        let device = Device::cpu(&CpuOptions { delays: Some(seed), ..CpuOptions::default() });
-        device.start_journal();
-        let slots = random.usize(1..5);
-        // A little memory: some items travel together, or none do.
-        let memory = slots as u64 * length as u64 * 8 * random.u64(1..4);
-        let results =
-            run(&device, &PipelineOptions { elementwise, memory, ..options(length, slots) }, &items);
-        let expected: Vec<_> = (0..)
-            .zip(&items)
-            .map(|(item, values)| match values {
-                Ok(values) => Ok(values.iter().map(|value| (value + 1) * 2).collect::<Vec<_>>()),
-                Err(message) => Err(ItemError { item, stage: "source", message: message.clone() }),
-            })
-            .collect();
-        assert_eq!(results, expected, "seed {seed}, elementwise {elementwise}");
-        let report = check(&device.journal().unwrap(), &Config::default());
-        assert!(report.findings.is_empty(), "seed {seed}: {:#?}", report.findings);
+    for seed in first..first + number("STREAMSAN_RUNTIME_PROGRAMS", PROGRAMS) {
+        scheduled(seed, move || random_pipeline(seed));
+    }
+}
+
+fn random_pipeline(seed: u64) {
+    let mut random = Rng::with_seed(seed);
+    let length = random.usize(1..6);
+    // With a function that treats each element by itself, items may be longer than a slot.
+    let elementwise = random.bool();
+    let longest = if elementwise { 5 * length } else { length };
+    let items: Vec<Item> = (0..random.usize(0..12))
+        .map(|_| match random.u8(0..12) {
+            0 => Err("gone".to_owned()),
+            _ => (0..random.usize(0..=longest)).map(|_| Ok(random.i64(0..1000))).collect(),
+        })
+        .collect();
+    let device = Device::cpu(&CpuOptions { delays: delays(seed), ..CpuOptions::default() });
+    device.start_journal();
+    let slots = random.usize(1..5);
+    // A little memory: some items travel together, or none do.
+    let memory = slots as u64 * length as u64 * 8 * random.u64(1..4);
+    let results = run(&device, &PipelineOptions { elementwise, memory, ..options(length, slots) }, &items);
+    let expected: Vec<_> = (0..)
+        .zip(&items)
+        .map(|(item, values)| match values {
+            Ok(values) => Ok(values.iter().map(|value| (value + 1) * 2).collect::<Vec<_>>()),
+            Err(message) => Err(ItemError { item, stage: "source", message: message.clone() }),
+        })
+        .collect();
+    assert_eq!(results, expected, "seed {seed}, elementwise {elementwise}");
+    let report = check(&device.journal().unwrap(), &Config::default());
+    assert!(report.findings.is_empty(), "seed {seed}: {:#?}", report.findings);
+}
+
+/// Runs something whole, then without each of its waits.
+fn each_wait_is_needed(what: &str, work: impl Fn(&Device)) {
+    let whole = Device::cpu(&CpuOptions::default());
+    work(&whole);
+    assert!(whole.waits() > 0);
+    for wait in 0..whole.waits() {
+        let broken = Device::cpu(&CpuOptions::default());
+        broken.start_journal();
+        broken.leave_out_wait(wait);
+        work(&broken);
+        let report = check(&broken.journal().unwrap(), &Config::default());
+        assert!(report.has_errors(), "{what}, without wait {wait}");
     }
 }
 
 #[test]
 fn every_wait_of_a_pipeline_is_needed() {
-    let items: Vec<Item> = (0..7).map(|item| Ok(vec![item; 4])).collect();
+    let items: Vec<Item> = (0..8).map(|item| Ok(vec![item; 4])).collect();
+    let long: Vec<Item> = vec![Ok(vec![1; 28])];
     for slots in 1..4 {
-        let whole = Device::cpu(&CpuOptions::default());
-        run(&whole, &options(4, slots), &items);
-        assert!(whole.waits() > 0);
-        for wait in 0..whole.waits() {
-            let broken = Device::cpu(&CpuOptions::default());
-            broken.start_journal();
-            broken.leave_out_wait(wait);
-            run(&broken, &options(4, slots), &items);
-            let report = check(&broken.journal().unwrap(), &Config::default());
-            assert!(report.has_errors(), "{slots} slots, without wait {wait}");
+        each_wait_is_needed(&format!("{slots} slots"), |device| {
+            run(device, &options(4, slots), &items);
+        });
+        // Two items a slot, and one item over seven.
+        for (items, room) in [(&items, 2), (&long, 1)] {
+            let memory = slots as u64 * room * 32;
+            let chosen = PipelineOptions { elementwise: true, memory, ..options(4, slots) };
+            each_wait_is_needed(&format!("{slots} slots, {room} items in each"), |device| {
+                run(device, &chosen, items);
+            });
         }
+        each_wait_is_needed(&format!("{slots} slots, in place"), |device| {
+            let registered = |item| device.register(vec![item; 4]).unwrap();
+            let items: Vec<_> = (0..7).map(registered).collect();
+            let mut results: Vec<_> = (0..7).map(registered).collect();
+            let mut pipeline = Pipeline::<i64>::new(device, &options(4, slots)).unwrap();
+            pipeline.run_in_place(&items, &mut results, function).unwrap();
+        });
     }
 }
 
