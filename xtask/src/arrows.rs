@@ -10,6 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("streamsan-sim", &["streamsan-trace"]),
     ("streamsan-record", &["streamsan-trace", "streamsan-check"]),
     ("streamsan-device", &["streamsan-record", "streamsan-trace"]),
+    ("streamsan-forward", &["streamsan-record", "streamsan-trace"]),
     ("streamsan-driver", &[]),
     ("streamsan-runtime", &["streamsan-record", "streamsan-trace", "streamsan-check"]),
     (

@@ -16,7 +16,7 @@ use crate::streams::enqueue;
 pub fn launch(stream: u64, name: &str) -> Answer {
     let captured = capture::add(stream, || Work::Kernel(name.to_owned()))?;
     let stream = captured.map_or_else(|| enqueue(stream), Ok)?;
-    record(|recorder| recorder.launch(stream.handle, stream.device, name));
+    record(|recorder| recorder.launch(stream.handle, stream.device, || name));
     Ok(())
 }
 

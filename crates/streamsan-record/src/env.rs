@@ -17,3 +17,6 @@ pub const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
 
 /// Bytes of host memory that a virtual run may page-lock; for tests of what happens when that is refused.
 pub const PAGE_LOCKED_MEMORY: &str = "STREAMSAN_PAGE_LOCKED_MEMORY";
+
+/// Path of the loaded library to which calls are forwarded on a GPU; by default the CUDA runtime that is loaded.
+pub const RUNTIME: &str = "STREAMSAN_RUNTIME";

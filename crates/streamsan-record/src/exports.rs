@@ -424,7 +424,8 @@ impl Recorder {
         self.page_locked.load(Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn memory_space(&self, address: u64) -> Option<MemorySpace> {
+    /// What sort of runtime allocation holds `address`.
+    pub fn memory_space(&self, address: u64) -> Option<MemorySpace> {
         self.known().blocks.region(address).map(|(_, region)| region.space)
     }
 

@@ -275,15 +275,26 @@ impl Recorder {
         };
         drop(known);
         let kind = EventKind::HostWait { target, observer, how };
+        self.put_wait(&mut thread, begun.map(|(number, _)| number), &kind, target);
+    }
+
+    /// Writes that the host has waited for `target`; `begun` is the number that was taken when it began to.
+    pub(crate) fn put_wait(
+        &self,
+        thread: &mut Thread,
+        begun: Option<u64>,
+        wait: &EventKind,
+        target: WaitTarget,
+    ) {
         let site = thread.context.site;
         match begun {
             // Nothing happened in between: one event says it all.
-            Some((number, _)) if self.file.last_number() == number => thread.put(number, site, &kind, &[]),
-            Some((number, _)) => {
+            Some(number) if self.file.last_number() == number => thread.put(number, site, wait, &[]),
+            Some(number) => {
                 thread.put(number, site, &EventKind::HostWaitBegin { target }, &[]);
-                thread.emit(&self.file, &kind, &[]);
+                thread.emit(&self.file, wait, &[]);
             }
-            None => thread.emit(&self.file, &kind, &[]),
+            None => thread.emit(&self.file, wait, &[]),
         }
     }
 

@@ -65,6 +65,11 @@ impl Streams {
         (new.id, Some(new))
     }
 
+    /// Whether this is the handle of a default stream, which need not be created.
+    pub fn is_default(handle: u64) -> bool {
+        handle <= PER_THREAD
+    }
+
     /// The stream's id if it was seen before.
     pub fn lookup(&self, handle: u64, device: u32, thread: ThreadId) -> Option<StreamId> {
         self.known.get(&key(handle, device, thread)).copied()

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use streamsan_trace::{
     Access, AccessMode, AccessRange, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpKind, Shape,
-    ShapeId, StreamId, StringId, WaitTarget,
+    ShapeId, StreamId, StringId, ThreadId, WaitTarget,
 };
 
+use crate::handles::Streams;
 use crate::recorder::Known;
 use crate::thread::Thread;
 use crate::{CopyCall, CopyLayout, MemsetCall, Recorder};
@@ -27,6 +28,9 @@ struct Rows {
     pitch: u64,
 }
 
+/// Room for a blocking copy: itself, its accesses, its wait.
+const BLOCKING_RECORDS: usize = 8;
+
 /// So many operations later what a thread holds back is written for it.
 const SETTLE_EVERY: u64 = 1024;
 
@@ -38,6 +42,23 @@ impl Recorder {
         let new = known.streams.create(handle, device, blocking, priority);
         // Under the lock: no other thread uses it before.
         self.announce(&mut thread, new);
+    }
+
+    /// Whether the trace has heard of this stream, or will announce it rightly without being told how it was made: a
+    /// default stream.
+    pub fn knows_stream(&self, handle: u64) -> bool {
+        Streams::is_default(handle) || self.known().streams.lookup(handle, 0, ThreadId(0)).is_some()
+    }
+
+    /// A stream was seen whose creation was not. What is held is settled, but the guards of a free go on.
+    pub fn stream_seen(&self, handle: u64, device: u32, blocking: bool, priority: i32) {
+        let mut thread = self.thread();
+        self.settle(&mut thread);
+        let mut known = self.known();
+        if known.streams.lookup(handle, device, thread.id).is_none() {
+            let new = known.streams.create(handle, device, blocking, priority);
+            self.announce(&mut thread, new);
+        }
     }
 
     /// A stream is about to be destroyed: called before the runtime call, so that its handle is not reused yet.
@@ -89,6 +110,27 @@ impl Recorder {
         self.runtime_operation(call.stream, call.device, call.kind, call.label, call.blocking, &touched);
     }
 
+    /// An operation is about to be asked for that returns when it is done, as a copy to ordinary host memory does. Followed
+    /// by [`Recorder::copy`] or [`Recorder::memset`] on the same thread, or by [`Recorder::give_up`] if the call fails.
+    ///
+    /// So the host knows afterwards what was issued before the call, and not what other threads issued meanwhile. Not
+    /// needed where nothing is issued meanwhile.
+    pub fn blocking_operation_begin(&self, stream: u64, device: u32) {
+        self.locate(true);
+        let mut thread = self.begin();
+        self.stream(&mut thread, &mut self.known(), stream, device);
+        // The operation with its accesses, and both ends of the wait.
+        thread.entered = match thread.make_room(&self.file, BLOCKING_RECORDS) {
+            Ok(()) => Some((self.file.next_number(), self.file.next_number())),
+            Err(_) => None,
+        };
+    }
+
+    /// The call that was begun on this thread has failed: nothing came of it.
+    pub fn give_up(&self) {
+        self.thread().give_up_wait();
+    }
+
     /// A memset was enqueued.
     pub fn memset(&self, call: &MemsetCall) {
         let rows = Rows { address: call.address, width: call.width, height: call.height, pitch: call.pitch };
@@ -104,14 +146,15 @@ impl Recorder {
         self.runtime_operation(stream, device, OpKind::HostFunction, "host function", false, &[]);
     }
 
-    /// A kernel was launched.
-    pub fn launch(&self, stream: u64, device: u32, kernel_name: &str) {
+    /// A kernel was launched. Its name is asked for if no operator launched it.
+    pub fn launch<'name>(&self, stream: u64, device: u32, kernel_name: impl FnOnce() -> &'name str) {
         self.locate(true);
         let mut thread = self.begin();
         // Kernels of an operator are part of it.
         if thread.context.label == StringId(0) {
             self.stream(&mut thread, &mut self.known(), stream, device);
-            if kernel_name.contains(MANGLED_TORCH_KERNELS) {
+            let kernel_name = kernel_name();
+            if self.is_virtual && kernel_name.contains(MANGLED_TORCH_KERNELS) {
                 let detail = format!("{OUTSIDE_THE_LAYER}{kernel_name}");
                 self.put_gap_once(&mut thread, GapReason::OpaqueKernel, &detail);
             } else if thread.annotation.is_some() {
@@ -159,8 +202,12 @@ impl Recorder {
         blocking: bool,
         touched: &[(Rows, AccessMode)],
     ) {
-        self.locate(true);
+        let entered = self.thread().entered.take();
+        if entered.is_none() {
+            self.locate(true);
+        }
         let mut thread = self.begin();
+        thread.entered = entered;
         let label =
             if thread.context.label == StringId(0) { self.string(name) } else { thread.context.label };
         let mut accesses = std::mem::take(&mut thread.accesses);
@@ -224,18 +271,26 @@ impl Recorder {
     ) {
         let forward_site = thread.context.forward_site;
         let event = EventKind::Op { stream, label, kind, forward_site, accesses: AccessRange::default() };
-        thread.emit(&self.file, &event, accesses);
+        let entered = thread.entered.take();
+        match entered {
+            Some((number, _)) => thread.put(number, thread.context.site, &event, accesses),
+            None => thread.emit(&self.file, &event, accesses),
+        }
         self.count_operation();
         if blocking {
-            let program = thread.runs_python || !self.layer.load(Ordering::Relaxed);
-            let observer = if program { Observer::Program } else { Observer::Library };
-            let target = WaitTarget::Stream(stream);
-            thread.emit(
-                &self.file,
-                &EventKind::HostWait { target, observer, how: HostWaitHow::Blocking },
-                &[],
-            );
+            self.put_blocking_wait(thread, stream, entered.map(|(_, wait)| wait));
+        } else if let Some((_, wait)) = entered {
+            thread.skip(wait);
         }
+    }
+
+    /// The host has waited in a call that blocked; `number` was taken when it was entered.
+    fn put_blocking_wait(&self, thread: &mut Thread, stream: StreamId, number: Option<u64>) {
+        let program = thread.runs_python || !self.layer.load(Ordering::Relaxed);
+        let observer = if program { Observer::Program } else { Observer::Library };
+        let target = WaitTarget::Stream(stream);
+        let wait = EventKind::HostWait { target, observer, how: HostWaitHow::Blocking };
+        self.put_wait(thread, number, &wait, target);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use streamsan_trace::{EventKind, GapReason, StreamId, StringId, ThreadId};
+use streamsan_trace::{CaptureKind, EventKind, GapReason, StreamId, StringId, ThreadId};
 
 use crate::blocks::Blocks;
 use crate::graphs::Graphs;
@@ -25,6 +25,8 @@ pub struct Recorder {
     /// Tells recorders of one process apart (tests have several).
     id: u64,
     pub(crate) file: TraceFile,
+    /// Whether kernels are not run here.
+    pub(crate) is_virtual: bool,
     known: Mutex<Known>,
     interner: Mutex<Interner>,
     /// How much is interned.
@@ -104,6 +106,7 @@ impl Recorder {
             counts: Arc::clone(&interner.counts),
             id: RECORDERS.fetch_add(1, Ordering::Relaxed),
             file,
+            is_virtual: options.capture == CaptureKind::Virtual,
             known: Mutex::default(),
             interner: Mutex::new(interner),
             threads: Mutex::default(),

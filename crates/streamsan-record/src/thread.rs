@@ -71,6 +71,8 @@ pub struct Thread {
     pub announced: Option<WaitOn>,
     /// A host wait that was entered, with the number taken then.
     pub begun: Option<(u64, WaitOn)>,
+    /// A blocking operation that was entered, with the numbers taken then for it and for its wait.
+    pub entered: Option<(u64, u64)>,
     /// Unsupported calls and kernels that were reported from here, by site.
     pub reported: HashMap<SiteId, HashSet<String>>,
     /// What kernels that are launched now touch, as the program says.
@@ -95,6 +97,7 @@ impl Thread {
             freed: None,
             announced: None,
             begun: None,
+            entered: None,
             reported: HashMap::new(),
             annotation: None,
             annotated: 0,
@@ -149,10 +152,14 @@ impl Thread {
         }
     }
 
-    /// A host wait that was entered did not succeed.
+    /// A host wait or a blocking operation that was entered did not succeed.
     pub fn give_up_wait(&mut self) {
         if let Some((number, _)) = self.begun.take() {
             self.skip(number);
+        }
+        if let Some((number, wait)) = self.entered.take() {
+            self.skip(number);
+            self.skip(wait);
         }
     }
 

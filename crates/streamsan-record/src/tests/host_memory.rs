@@ -165,12 +165,12 @@ unsafe extern "C" fn locate(_may_wait: u32) {
 fn the_torch_layer_is_asked_for_the_place_of_what_has_no_context() {
     let recorded = Recorded::with_torch();
     recorded.locator.set(locate).unwrap();
-    recorded.launch(SIDE, 0, "kernel");
+    recorded.launch(SIDE, 0, || "kernel");
     recorded.unsupported("cudaThing");
     assert_eq!(LOCATED.load(Ordering::Relaxed), 2);
     let label = recorded.string("aten::mul");
     recorded.set_context(recorded.site(2), 0, label.0);
-    recorded.launch(SIDE, 0, "kernel of the operator");
+    recorded.launch(SIDE, 0, || "kernel of the operator");
     assert_eq!(LOCATED.load(Ordering::Relaxed), 2);
     let gaps = recorded.kinds();
     assert!(matches!(

@@ -2,7 +2,7 @@
 
 use streamsan_trace::{
     Access, AccessMode, BlockId, DeviceId, EventKind, GapReason, HostWaitHow, MemorySpace, Observer, OpKind,
-    ShapeId, StringId,
+    ShapeId, StreamId, StringId, Trace,
 };
 
 use super::{MEMORY, Recorded, SIDE};
@@ -180,11 +180,11 @@ fn kernels_of_an_operator_are_part_of_it_and_others_are_a_gap() {
     let label = recorded.string("aten::mul").0;
     recorded.set_context(0, 0, label);
     recorded.operation(SIDE, 0, 0, 1, &[]);
-    recorded.launch(SIDE, 0, "vectorized_elementwise_kernel");
+    recorded.launch(SIDE, 0, || "vectorized_elementwise_kernel");
     recorded.set_context(0, 0, 0);
-    recorded.launch(SIDE, 0, "my_kernel");
-    recorded.launch(SIDE, 0, "my_kernel");
-    recorded.launch(SIDE, 0, "_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi");
+    recorded.launch(SIDE, 0, || "my_kernel");
+    recorded.launch(SIDE, 0, || "my_kernel");
+    recorded.launch(SIDE, 0, || "_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi");
     recorded.unsupported("cudaGraphLaunch");
     assert_eq!(recorded.operations_recorded(), 1);
     let trace = recorded.finish();
@@ -205,4 +205,80 @@ fn kernels_of_an_operator_are_part_of_it_and_others_are_a_gap() {
     ];
     assert_eq!(gaps, expected);
     assert!(matches!(trace.events[3].kind, EventKind::HostWait { how: HostWaitHow::Blocking, .. }));
+}
+
+/// A download to ordinary host memory, which holds the host.
+fn blocking_download() -> CopyCall<'static> {
+    CopyCall {
+        stream: SIDE,
+        device: 0,
+        destination: 0x10,
+        source: MEMORY,
+        layout: CopyLayout::Linear { bytes: 8 },
+        kind: OpKind::CopyDeviceToHost,
+        blocking: true,
+        label: "memcpy DtoH",
+    }
+}
+
+/// The wait of it, and where it began if that is an event of its own.
+fn waits(trace: &Trace) -> Vec<(u64, &'static str)> {
+    let of_interest = trace.events.iter().filter_map(|event| {
+        let what = match event.kind {
+            EventKind::Op { .. } => "operation",
+            EventKind::HostWaitBegin { .. } => "wait begins",
+            EventKind::HostWait { how: HostWaitHow::Blocking, .. } => "waited",
+            _ => return None,
+        };
+        Some((event.number.0, what))
+    });
+    of_interest.collect()
+}
+
+#[test]
+fn a_blocking_call_knows_what_was_issued_before_it() {
+    let recorded = Recorded::start();
+    recorded.blocking_operation_begin(SIDE, 0);
+    recorded.copy(&blocking_download());
+    let trace = recorded.finish();
+    let found = waits(&trace);
+    assert_eq!(found.iter().map(|&(_, what)| what).collect::<Vec<_>>(), ["operation", "waited"]);
+
+    let recorded = Recorded::start();
+    recorded.blocking_operation_begin(SIDE, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| recorded.host_function(SIDE, 0)).join().unwrap();
+    });
+    recorded.copy(&blocking_download());
+    let trace = recorded.finish();
+    let found = waits(&trace);
+    let order: Vec<&str> = found.iter().map(|&(_, what)| what).collect();
+    assert_eq!(order, ["operation", "wait begins", "operation", "waited"]);
+}
+
+#[test]
+fn a_blocking_call_that_fails_leaves_nothing() {
+    let recorded = Recorded::start();
+    recorded.blocking_operation_begin(SIDE, 0);
+    recorded.give_up();
+    recorded.copy(&CopyCall { blocking: false, ..blocking_download() });
+    let trace = recorded.finish();
+    assert_eq!(waits(&trace).iter().map(|&(_, what)| what).collect::<Vec<_>>(), ["operation"]);
+}
+
+#[test]
+fn a_stream_that_was_made_elsewhere_has_its_flags() {
+    let recorded = Recorded::start();
+    assert!(recorded.knows_stream(0) && recorded.knows_stream(SIDE));
+    assert!(!recorded.knows_stream(0x7777));
+    recorded.stream_seen(0x7777, 1, true, -1);
+    recorded.stream_seen(0x7777, 1, false, 0);
+    let created = EventKind::StreamCreate {
+        stream: StreamId(1),
+        device: DeviceId(1),
+        blocking: true,
+        legacy_default: false,
+        priority: -1,
+    };
+    assert_eq!(recorded.kinds(), [created]);
 }

@@ -13,10 +13,10 @@ fn raw(address: u64, length: u64) -> RawAccess {
 fn a_launch_touches_what_the_program_says_and_is_a_gap_without_that() {
     let recorded = Recorded::with_torch();
     assert_eq!(recorded.annotate(Some(&[raw(MEMORY + 8, 4)])), 0);
-    recorded.launch(SIDE, 0, "mine");
-    recorded.launch(SIDE, 0, "mine");
+    recorded.launch(SIDE, 0, || "mine");
+    recorded.launch(SIDE, 0, || "mine");
     assert_eq!(recorded.annotate(None), 2);
-    recorded.launch(SIDE, 0, "mine");
+    recorded.launch(SIDE, 0, || "mine");
     let trace = recorded.finish();
     let kinds: Vec<&EventKind> = trace.events.iter().skip(2).map(|event| &event.kind).collect();
     let [EventKind::Op { label, accesses, .. }, EventKind::Op { .. }, EventKind::Gap { reason, .. }] =
