@@ -1,7 +1,8 @@
-"""The build back end: builds the two libraries that programs are run with, then leaves the rest to maturin.
+"""The build back end: builds the libraries that programs are run with, then leaves the rest to maturin.
 
-A wheel needs three things from Rust: the module `streamsan._core`, the library that is preloaded, and the
-driver library of virtual runs. maturin builds the first and takes the other two as data.
+A wheel needs four things from Rust: the module `streamsan._core`, the libraries that are preloaded, one for the
+virtual device and one for a GPU, and the driver library of virtual runs. maturin builds the first and takes the
+others as data.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 _LIB = _ROOT / "python" / "streamsan" / "lib"
 _LIBRARIES = {
     "libstreamsan_device.so": _LIB / "libstreamsan_device.so",
+    "libstreamsan_forward.so": _LIB / "libstreamsan_forward.so",
     "libstreamsan_driver.so": _LIB / "virtual" / "libcuda.so.1",
 }
 
@@ -55,7 +57,7 @@ def build_editable(
 def _build_libraries() -> None:
     """Builds the libraries and puts them where the package looks for them."""
     cargo = os.environ.get("CARGO", "cargo")
-    packages = ["-p", "streamsan-device", "-p", "streamsan-driver"]
+    packages = ["-p", "streamsan-device", "-p", "streamsan-forward", "-p", "streamsan-driver"]
     try:
         subprocess.run([cargo, "build", "--release", "--locked", *packages], cwd=_ROOT, check=True)
         metadata = subprocess.run(

@@ -33,6 +33,7 @@ def test_the_libraries_are_beside_the_package():
     folder = Path(streamsan.__file__).parent
     for name in (
         "lib/libstreamsan_device.so",
+        "lib/libstreamsan_forward.so",
         "lib/virtual/libcuda.so.1",
         "_startup/sitecustomize.py",
         "py.typed",

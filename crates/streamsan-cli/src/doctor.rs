@@ -3,6 +3,7 @@
 mod versions;
 
 use crate::fault::Fault;
+use crate::gpu::Gpus;
 use crate::run::installation::Installation;
 use crate::run::python::Python;
 use crate::{ExitStatus, TOOL, output};
@@ -29,6 +30,7 @@ pub(crate) fn doctor() -> i32 {
     output::print(&format!("{TOOL}\n"));
     let versions = Versions::built_in();
     let mut own = String::new();
+    let mut gpus = None;
     match Python::find() {
         Err(fault) => row("Python", "not found", Some(fault)),
         Ok(python) => {
@@ -38,18 +40,23 @@ pub(crate) fn doctor() -> i32 {
             row("Python", &format!("{} ({})", python.fact("python"), python.fact("executable")), None);
             row("torch", &torch(&python), python.has_suitable_torch().err());
             own = standing(&versions, &python);
+            gpus = Some(Gpus::ask(&python));
             match Installation::find(&python) {
-                Err(fault) => row("device library", "not found", Some(fault)),
+                Err(fault) => row("libraries", "not found", Some(fault)),
                 Ok(installation) => {
-                    let library = installation.device_library();
-                    let (text, fault) = library_version(python.executable(), &library);
-                    row("device library", &text, fault);
+                    for (name, library) in [
+                        ("virtual device", installation.device_library()),
+                        ("GPU recorder", installation.forward_library()),
+                    ] {
+                        let (text, fault) = library_version(python.executable(), &library);
+                        row(name, &text, fault);
+                    }
                     row("package", &installation.package().display().to_string(), None);
                 }
             }
         }
     }
-    row("GPU", &gpu(), None);
+    row("GPU", &gpu(gpus.as_ref()), None);
     output::print(&format!(
         "\nTested with this streamsan (tests that passed, of those that ran):\n\n{}{own}",
         versions.table()
@@ -58,7 +65,11 @@ pub(crate) fn doctor() -> i32 {
         output::print(&format!("\n{obstacle}\n"));
     }
     if obstacles.is_empty() {
-        output::print("\n`streamsan run` works here, on the virtual device.\n");
+        let place = match gpus {
+            Some(Gpus::Found { .. }) => "on the GPU, or with --device virtual on the virtual device",
+            _ => "on the virtual device",
+        };
+        output::print(&format!("\n`streamsan run` works here, {place}.\n"));
         return ExitStatus::Clean.code();
     }
     output::print("\n`streamsan run` does not work here yet; `streamsan check` and `streamsan demo` do.\n");
@@ -122,11 +133,13 @@ fn library_version(python: &OsStr, library: &Path) -> (String, Option<Fault>) {
     (shown, Some(fault))
 }
 
-fn gpu() -> String {
-    let count = std::fs::read_dir("/proc/driver/nvidia/gpus").map_or(0, Iterator::count);
-    match count {
-        0 => "none; none is needed for the virtual device".to_owned(),
-        1 => "1; not used in this version".to_owned(),
-        count => format!("{count}; not used in this version"),
+fn gpu(gpus: Option<&Gpus>) -> String {
+    match gpus {
+        Some(Gpus::Found { driver, .. }) => format!("{} (driver for CUDA {driver})", shown(gpus)),
+        _ => format!("{}; none is needed for the virtual device", shown(gpus)),
     }
+}
+
+fn shown(gpus: Option<&Gpus>) -> String {
+    gpus.map_or_else(|| "not asked for".to_owned(), Gpus::shown)
 }

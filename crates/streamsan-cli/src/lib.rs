@@ -14,6 +14,7 @@ mod dump;
 mod environment;
 mod explain;
 mod fault;
+mod gpu;
 mod graph;
 mod guard;
 mod ignore_comments;

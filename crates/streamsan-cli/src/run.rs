@@ -2,6 +2,7 @@
 
 mod child;
 mod confirm;
+mod device;
 pub(crate) mod installation;
 mod live;
 mod one_stream;
@@ -12,7 +13,7 @@ mod traces;
 mod verdict;
 
 use crate::ExitStatus;
-use crate::arguments::{Device, RunArguments};
+use crate::arguments::RunArguments;
 use crate::check::{output_files, refuse_to_overwrite};
 use crate::environment as variables;
 use crate::fault::Fault;
@@ -30,10 +31,6 @@ pub(crate) use verdict::is_incomplete;
 
 /// Runs and checks. `all` is the whole command line.
 pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice) -> Result<i32, Fault> {
-    if arguments.device == Device::Cuda {
-        return Err(Fault::new("recording on a GPU comes in a later version of streamsan")
-            .help("--device virtual records the same program without a GPU"));
-    }
     let target = Target::new(arguments, all)?;
     let reports = output_files(&arguments.reports, arguments.force)?;
     let wanted = Wanted::new(&arguments.wanted, &[])?;
@@ -46,14 +43,15 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
         }
     }
     let installation = Installation::find(&python)?;
+    let device = device::Taken::choose(arguments, &python)?;
     let trace = arguments.trace.clone().unwrap_or_else(|| target.default_trace());
     refuse_to_overwrite(&trace, arguments.force)?;
     let place = place::Place::take(&trace)?;
 
     let traces = Arc::new(traces::Traces::new(&trace));
     let mut command = target.command(&python);
-    prepare(&mut command, arguments, &installation, &trace)?;
-    say(&format!("recording to {} on the virtual device", trace.display()));
+    prepare(&mut command, &device, arguments, &installation, &trace)?;
+    say(&format!("recording to {} on {}", trace.display(), device.shown()));
     let folder = arguments.one_stream.then(|| one_stream::Folder::new("one-stream")).transpose()?;
     let side = folder.as_ref().map(|folder| one_stream::Side::new(&mut command, folder, "first", true));
     let side = side.transpose()?;
@@ -72,7 +70,7 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
         (Some(folder), Some(side)) => {
             let again = |trace: &Path| {
                 let mut command = target.command(&python);
-                prepare(&mut command, arguments, &installation, trace)?;
+                prepare(&mut command, &device, arguments, &installation, trace)?;
                 Ok(command)
             };
             Some(one_stream::compare(&side.finish(end), folder, &target.name(), again)?)
@@ -88,11 +86,17 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
     if arguments.confirm {
         let prepare = |trace: &Path| {
             let mut command = target.command(&python);
-            prepare(&mut command, arguments, &installation, trace)?;
+            prepare(&mut command, &device, arguments, &installation, trace)?;
             Ok(command)
         };
         let name = target.name();
-        confirm::Confirmation { suspects: &suspects, name: &name, on_virtual_device: true, prepare }.run()?;
+        confirm::Confirmation {
+            suspects: &suspects,
+            name: &name,
+            on_virtual_device: device.is_virtual(),
+            prepare,
+        }
+        .run()?;
     }
     if let Some(comparison) = comparison {
         comparison.say();
@@ -105,6 +109,7 @@ pub(crate) fn run(arguments: &RunArguments, all: &[OsString], color: ColorChoice
 
 fn prepare(
     command: &mut Command,
+    device: &device::Taken,
     arguments: &RunArguments,
     installation: &Installation,
     trace: &Path,
@@ -115,22 +120,8 @@ fn prepare(
     command
         .env(variables::TRACE, trace)
         .env(variables::RUN, std::process::id().to_string())
-        .env(variables::DEVICE, "virtual")
-        .env("LD_PRELOAD", in_front(&installation.device_library(), "LD_PRELOAD"))
-        .env("LD_LIBRARY_PATH", in_front(&installation.virtual_libraries(), "LD_LIBRARY_PATH"))
         .env("PYTHONPATH", in_front(&installation.startup(), "PYTHONPATH"));
-    if let Some(bytes) = arguments.device_memory {
-        command.env(variables::DEVICE_MEMORY, bytes.to_string());
-    }
-    if arguments.delay_copies {
-        command.env(variables::DELAY_COPIES, "1");
-    }
-    if arguments.protect_host_memory {
-        command.env(variables::PROTECT, "1");
-    }
-    if let Some(count) = arguments.device_count {
-        command.env(variables::DEVICE_COUNT, count.to_string());
-    }
+    device.prepare(command, arguments, installation);
     Ok(())
 }
 

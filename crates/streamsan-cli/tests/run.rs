@@ -134,6 +134,27 @@ fn program_gets_its_arguments_and_the_environment() {
 }
 
 #[test]
+fn takes_a_gpu_if_there_is_one() {
+    let workplace = Workplace::new();
+    workplace.fact("torch_hip=", "torch_hip=\ngpu_count=2\ngpu_name=NVIDIA H200\ngpu_driver=13.0");
+    let show = "echo $LD_PRELOAD; echo $LD_LIBRARY_PATH; echo $STREAMSAN_DEVICE $STREAMSAN_DEVICE_COUNT";
+    workplace.write("train.py", show);
+    for option in ["", "--device auto", "--device cuda"] {
+        let mut command = workplace.command(&format!("run {option} -o run.sstrace train.py"));
+        command.env("LD_LIBRARY_PATH", "/theirs");
+        let said = workplace.said(command.output().unwrap());
+        let expected = ["DIR/package/lib/libstreamsan_forward.so", "/theirs", "cuda 2"];
+        assert_eq!(said.stdout.lines().collect::<Vec<_>>(), expected, "{}", said.stderr);
+        let taken = "streamsan> recording to run.sstrace on the GPU (2 of NVIDIA H200)\n";
+        assert!(said.stderr.starts_with(taken), "{}", said.stderr);
+    }
+    for option in ["--device virtual", "--device-memory 1GiB"] {
+        let said = workplace.run(&format!("run {option} -o run.sstrace train.py"));
+        assert!(said.stdout.starts_with("DIR/package/lib/libstreamsan_device.so"), "{}", said.stdout);
+    }
+}
+
+#[test]
 fn modules_and_commands() {
     let workplace = Workplace::new();
     // The stand-in interpreter hands everything to sh, which knows -m.
@@ -186,7 +207,11 @@ fn refuses_what_cannot_work() {
     );
     workplace.refuses(
         "run --device cuda train.py",
-        "error: recording on a GPU comes in a later version of streamsan\nhelp: --device virtual records the same program without a GPU",
+        "error: cannot record on a GPU: the CUDA driver gives no answer\nhelp: --device virtual records the same program without a GPU",
+    );
+    workplace.refuses(
+        "run --device cuda --device-count 2 train.py",
+        "error: --device-count is for the virtual device, and --device cuda is not\nhelp: --device virtual records the same program without a GPU",
     );
     workplace.refuses(
         "run -o old.sstrace train.py",
@@ -257,7 +282,12 @@ fn refuses_an_incomplete_installation() {
     workplace.write("train.py", "echo never");
     let again =
         "help: install it again: pip install --force-reinstall streamsan; in a checkout: make install";
-    for part in ["_startup/sitecustomize.py", "lib/virtual/libcuda.so.1", "lib/libstreamsan_device.so"] {
+    for part in [
+        "_startup/sitecustomize.py",
+        "lib/virtual/libcuda.so.1",
+        "lib/libstreamsan_forward.so",
+        "lib/libstreamsan_device.so",
+    ] {
         std::fs::remove_file(workplace.path("package").join(part)).unwrap();
         let message = format!(
             "error: this installation of streamsan is incomplete: there is no DIR/package/{part}\n{again}"

@@ -41,7 +41,8 @@ def install() -> None:
         _library_folders(), str(Path(__file__).resolve().parent.parent), os.getcwd(), describe_place
     )
     _tell_header()
-    keep_to_plain_kernels()
+    if _core.is_virtual():
+        keep_to_plain_kernels()
     register_callbacks()
     watch_streams()
     watch_pointers()

@@ -1,6 +1,6 @@
 """Operators that torch runs with all modes off, such as those that print a tensor.
 
-On the virtual device an operator that does not come through the mode computes nothing.
+An operator that does not come through the mode is not seen; on the virtual device it computes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.utils._python_dispatch as python_dispatch
 
-from streamsan.torch.mode import StreamMode
+from streamsan.torch.modes import Mode
 
 
 def keep_mode_on() -> None:
@@ -24,7 +24,7 @@ def keep_mode_on() -> None:
     @contextmanager
     def disable_others(*args: Any, **kwargs: Any) -> Iterator[Any]:
         with disable(*args, **kwargs) as disabled:
-            own = next((mode for mode in disabled or () if isinstance(mode, StreamMode)), None)
+            own = next((mode for mode in disabled or () if isinstance(mode, Mode)), None)
             if own is None:
                 yield disabled
             else:

@@ -13,30 +13,30 @@ from typing import Any
 import torch
 import torch.utils._python_dispatch as python_dispatch
 
-from streamsan.torch.mode import StreamMode
+from streamsan.torch.modes import AnyMode, Mode, make_mode
 
 _LONGEST_WAIT = 0.2
 
 _local = threading.local()
 
 
-def current_mode() -> StreamMode | None:
+def current_mode() -> AnyMode | None:
     """Returns the mode of the calling thread; on a thread of the engine, that of the thread it works for."""
-    mode: StreamMode | None = getattr(_local, "mode", None)
+    mode: AnyMode | None = getattr(_local, "mode", None)
     if mode is not None:
         return mode
     stack = python_dispatch._get_current_dispatch_mode_stack()
-    return next((mode for mode in stack if isinstance(mode, StreamMode)), None)
+    return next((mode for mode in stack if isinstance(mode, Mode)), None)
 
 
-def enter_thread() -> StreamMode:
+def enter_thread() -> AnyMode:
     """Turns the mode of the calling thread on.
 
     That of the main thread stays on to the end of the process: the autograd engine's threads share it, and
     the last to let go of it needs the interpreter. A thread of the engine that asks for the interpreter while
     it goes down would abort the process.
     """
-    mode = StreamMode()
+    mode = make_mode()
     mode.__enter__()
     _local.mode = mode
     return mode
@@ -58,7 +58,7 @@ def _leave_thread() -> None:
 class _Leaver:
     """Turns the mode off when the thread's state goes, for a thread whose end nothing else tells of."""
 
-    def __init__(self, mode: StreamMode) -> None:
+    def __init__(self, mode: AnyMode) -> None:
         self._mode = mode
         self._thread = threading.get_ident()
 

@@ -47,15 +47,21 @@ impl Installation {
     fn missing(&self) -> Option<PathBuf> {
         let parts = [
             self.device_library(),
+            self.forward_library(),
             self.virtual_libraries().join("libcuda.so.1"),
             self.startup().join("sitecustomize.py"),
         ];
         parts.into_iter().find(|part| !part.is_file())
     }
 
-    /// The library to preload.
+    /// The library to preload on the virtual device.
     pub(crate) fn device_library(&self) -> PathBuf {
         self.package.join("lib/libstreamsan_device.so")
+    }
+
+    /// The library to preload on a GPU.
+    pub(crate) fn forward_library(&self) -> PathBuf {
+        self.package.join("lib/libstreamsan_forward.so")
     }
 
     /// The folder of libraries that are found by name on the virtual device only.

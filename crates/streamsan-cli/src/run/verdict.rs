@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use streamsan_check::{Gap, Level};
 use streamsan_report::{ColorChoice, Format};
-use streamsan_trace::{EventKind, GapReason, Header, Log, Tables};
+use streamsan_trace::{CaptureKind, EventKind, GapReason, Header, Log, Tables};
 
 /// How many findings are shown at the end of a run, where they push the program's own output away.
 const SHOWN: usize = 20;
@@ -93,6 +93,10 @@ fn is_outside_the_layer(gaps: &[Gap], tables: &Tables) -> bool {
 
 /// A call that was answered with an error because it is not modelled.
 fn refused(judged: &Judged) -> Option<String> {
+    // On a GPU such a call is made all the same.
+    if judged.log.header().capture == CaptureKind::Cuda {
+        return None;
+    }
     let gap = judged.report.gaps.iter().find(|gap| gap.reason == GapReason::UnsupportedCall)?;
     Some(judged.log.tables().string(gap.detail).to_owned())
 }

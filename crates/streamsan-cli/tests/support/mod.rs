@@ -66,8 +66,10 @@ impl Workplace {
     fn package(&self) {
         self.write("package/lib/virtual/libcuda.so.1", "");
         self.write("package/_startup/sitecustomize.py", "");
-        symlink(harmless_library(), self.path("package/lib/libstreamsan_device.so"))
-            .expect("links can be made");
+        for name in ["device", "forward"] {
+            let path = self.path(&format!("package/lib/libstreamsan_{name}.so"));
+            symlink(harmless_library(), path).expect("links can be made");
+        }
     }
 
     /// Writes the trace of a stream program.
