@@ -1,4 +1,4 @@
-"""Records programs in processes of their own, on the virtual device."""
+"""Records programs in processes of their own."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from device import DEVICE
 
 pytest.importorskip("torch")
 
@@ -76,7 +77,7 @@ class Program:
             file = self.folder / f"program{self.count}.py"
             file.write_text(source)
         trace = self.folder / f"program{self.count}.sstrace"
-        command = [sys.executable, "-m", "streamsan", "run", "--device", "virtual", "-o", str(trace)]
+        command = [sys.executable, "-m", "streamsan", "run", "--device", DEVICE, "-o", str(trace)]
         if not check:
             command.append("--no-check")
         done = subprocess.run(

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from device import DEVICE
 
 pytest.importorskip("torch")
 
@@ -31,7 +32,7 @@ def test_innocent(file, tmp_path):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     devices = DEVICES.search(source)
-    command = [sys.executable, "-m", "streamsan", "run", "--device", "virtual"]
+    command = [sys.executable, "-m", "streamsan", "run", "--device", DEVICE]
     command += [
         "--device-count",
         devices[1] if devices else "1",

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from device import options
 
 HERE = Path(__file__).resolve().parent
 LABEL = re.compile(r"#\s*(?:.*\s)?\((\d+)\)\s*$")
@@ -44,7 +45,7 @@ def findings(file, folder, *runner):
     trace = folder / f"{file.stem}.sstrace"
     command = [sys.executable, "-m", "streamsan"]
     devices = DEVICES.search(file.read_text())
-    run = [*command, "run", "--device", "virtual", "--device-count", devices[1] if devices else "1"]
+    run = [*command, "run", *options(devices[1] if devices else 1)]
     run += ["--no-check", "-o", str(trace), *runner, str(file)]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
