@@ -1,8 +1,8 @@
 """The build back end: builds the libraries that programs are run with, then leaves the rest to maturin.
 
-A wheel needs four things from Rust: the module `streamsan._core`, the libraries that are preloaded, one for the
-virtual device and one for a GPU, and the driver library of virtual runs. maturin builds the first and takes the
-others as data.
+A wheel needs four things from Rust: the module `streamsan._core`, the libraries that are preloaded, one for
+the virtual device and one for a GPU, and the driver library of virtual runs. maturin builds the first and
+takes the others as data.
 """
 
 from __future__ import annotations

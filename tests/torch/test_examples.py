@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from device import DEVICE
+from device import DEVICE, on_this_device
 
 pytest.importorskip("torch")
 
@@ -39,7 +39,7 @@ def report(file, folder):
     assert ROOT / named == file, "the head of an example has its own command"
     command = [sys.executable, "-m", "streamsan"]
     trace = str(folder / "run.sstrace")
-    run = [*command, "run", "--device", DEVICE, "--no-check", "-o", trace, *options, named]
+    run = [*command, "run", "--device", DEVICE, "--no-check", "-o", trace, *on_this_device(options), named]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     check = [*command, "check", "--output-format", "json", trace]

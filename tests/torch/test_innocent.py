@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from device import DEVICE
+from device import options
 
 pytest.importorskip("torch")
 
@@ -32,14 +32,8 @@ def test_innocent(file, tmp_path):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     devices = DEVICES.search(source)
-    command = [sys.executable, "-m", "streamsan", "run", "--device", DEVICE]
-    command += [
-        "--device-count",
-        devices[1] if devices else "1",
-        "-o",
-        str(tmp_path / "run.sstrace"),
-        str(file),
-    ]
+    command = [sys.executable, "-m", "streamsan", "run", *options(devices[1] if devices else 1)]
+    command += ["-o", str(tmp_path / "run.sstrace"), str(file)]
     # Small tensors: more threads only wait for each other.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""Says which GPUs a program of this environment would find, as `key=value` lines. Asks the driver, as CUDA does."""
+"""Says which GPUs a program of this environment would find, as `key=value` lines. The driver is asked."""
 
 import sys
 
@@ -25,15 +25,15 @@ def ask() -> None:
         status = driver.cuDeviceGetCount(ctypes.byref(number))
     if status != 0 or number.value == 0:
         # 100 is CUDA_ERROR_NO_DEVICE.
-        trouble = "the CUDA driver finds no device" if status in (0, 100) else "the CUDA driver answers error %d"
-        say("gpu_trouble", trouble % status if "%d" in trouble else trouble)
+        none = status in (0, 100)
+        say("gpu_trouble", f"the CUDA driver {'finds no device' if none else f'answers error {status}'}")
         return
     say("gpu_count", number.value)
     name = ctypes.create_string_buffer(128)
     if driver.cuDeviceGetName(name, len(name), 0) == 0:
         say("gpu_name", name.value.decode(errors="replace"))
     if driver.cuDriverGetVersion(ctypes.byref(number)) == 0:
-        say("gpu_driver", "%d.%d" % (number.value // 1000, number.value % 1000 // 10))
+        say("gpu_driver", f"{number.value // 1000}.{number.value % 1000 // 10}")
 
 
 ask()

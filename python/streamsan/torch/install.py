@@ -43,11 +43,11 @@ def install() -> None:
     _tell_header()
     if _core.is_virtual():
         keep_to_plain_kernels()
+        watch_launches()
     register_callbacks()
     watch_streams()
     watch_pointers()
     watch_backward()
-    watch_launches()
     wait_at_exit()
     watch_threads()
     keep_compiler_out()
