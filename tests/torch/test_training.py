@@ -1,6 +1,7 @@
 """Training on the virtual device gives the numbers of plain CPU training, and no finding."""
 
 import pytest
+from device import DEVICE
 
 SOURCE = """\
 import sys
@@ -84,8 +85,10 @@ def check(program, model, optimizer):
     recording = program.run(SOURCE, check=True, file=file, arguments=[model, optimizer])
     losses = [tuple(map(float, line.split())) for line in recording.stdout.splitlines()]
     assert len(losses) == 4 and len(set(losses)) == 4
+    # The kernels of a GPU add up in another order.
+    tolerance = 1e-6 if DEVICE == "virtual" else 1e-4
     for loss, expected in losses:
-        assert loss == pytest.approx(expected, rel=1e-6)
+        assert loss == pytest.approx(expected, rel=tolerance)
     assert recording.gaps() == []
     engine = [event for event in recording.events if event["kind"] == "op" and event["thread"] != 0]
     assert engine and all(event["forward_stack"] for event in engine if "add" not in event["label"])

@@ -1,0 +1,121 @@
+"""The library that records on a GPU, put in front of the virtual device as if that were NVIDIA's runtime.
+
+So its calls, and the mode that only records, are tested without a GPU. Kernels compute nothing here: the programs are
+those that come to the same end whatever their tensors hold.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_scripts import expectations, user_line
+
+pytest.importorskip("torch")
+
+HERE = Path(__file__).resolve().parent
+# What these assert of values, or a second device, is not there.
+NEEDS_VALUES = {"raw_threads", "second_device"}
+SCRIPTS = [file for file in sorted((HERE / "fail").glob("*.py")) if file.stem not in NEEDS_VALUES]
+
+
+def forwarded(program, trace):
+    """Runs a program with both libraries: the first records and forwards, the second answers."""
+    import streamsan
+
+    package = Path(streamsan.__file__).resolve().parent
+    device = package / "lib" / "libstreamsan_device.so"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMSAN_")}
+    environment |= {
+        "STREAMSAN_TRACE": str(trace),
+        "STREAMSAN_DEVICE": "cuda",
+        "STREAMSAN_RUNTIME": str(device),
+        "LD_PRELOAD": f"{package / 'lib' / 'libstreamsan_forward.so'}:{device}",
+        "LD_LIBRARY_PATH": str(package / "lib" / "virtual"),
+        "PYTHONPATH": str(package / "_startup"),
+    }
+    return subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, env=environment
+    )
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in SCRIPTS])
+def test_findings_are_those_of_the_virtual_device(file, tmp_path):
+    trace = tmp_path / "run.sstrace"
+    done = forwarded(file, trace)
+    assert done.returncode == 0, done.stderr
+    check = [sys.executable, "-m", "streamsan", "check", "--output-format", "json", str(trace)]
+    report = json.loads(subprocess.run(check, capture_output=True, text=True, timeout=120).stdout)
+    expected = expectations(file.read_text())
+    named = {(rule, line) for rule, _, first, line in expected if first is None}
+    found = []
+    for finding in report["findings"]:
+        line = user_line(finding["second"], file)
+        earlier = None if (finding["rule"], line) in named else user_line(finding.get("first"), file)
+        found.append((finding["rule"], finding["level"], earlier, line))
+    assert sorted(found) == expected
+
+
+EVENTS = """\
+import torch
+
+side = torch.cuda.Stream()
+main = torch.cuda.current_stream()
+x = torch.zeros(1024, device="cuda")
+side.wait_stream(main)
+with torch.cuda.stream(side):
+    y = x * 2
+x.record_stream(side)
+del x
+z = torch.empty(1024, device="cuda")
+pinned = torch.empty(1024, pin_memory=True)
+pinned.copy_(y, non_blocking=True)
+event = torch.cuda.Event()
+event.record(side)
+event.synchronize()
+pinned.tolist()
+z.copy_(pinned, non_blocking=True)
+z.cpu()
+torch.cuda.synchronize()
+z.fill_(1).sum().item()
+weight = torch.ones(8, device="cuda", requires_grad=True)
+side.wait_stream(main)
+with torch.cuda.stream(side):
+    loss = (weight * 3).sum()
+loss.backward()
+del pinned, loss
+torch.empty(16, pin_memory=True)
+"""
+
+
+def seen(trace):
+    """What a trace says, without what differs from run to run: addresses, and when torch's allocators find work finished.
+
+    The device does not know that the caller of a query is an allocator, to which it says "finished" at once.
+    """
+    from streamsan import _core
+
+    events = []
+    for event in _core.read_events(str(trace)):
+        if event["kind"] == "free_done" or event.get("observer") == "PinnedAllocator":
+            continue
+        line = next((frame["line"] for frame in event.pop("stack", []) if frame["user"]), None)
+        event.pop("forward_stack", None)
+        events.append(
+            (line, {key: value for key, value in event.items() if key not in ("address", "number")})
+        )
+    return events
+
+
+def test_events_are_those_of_the_virtual_device(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(EVENTS)
+    own, other = tmp_path / "own.sstrace", tmp_path / "forwarded.sstrace"
+    run = [sys.executable, "-m", "streamsan", "run", "--device", "virtual", "--no-check", "-o", str(own)]
+    done = subprocess.run([*run, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    done = forwarded(program, other)
+    assert done.returncode == 0, done.stderr
+    assert seen(other) == seen(own)
