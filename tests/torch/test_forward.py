@@ -119,3 +119,28 @@ def test_events_are_those_of_the_virtual_device(tmp_path):
     done = forwarded(program, other)
     assert done.returncode == 0, done.stderr
     assert seen(other) == seen(own)
+
+
+CALLS = """\
+import ctypes
+
+import torch
+
+x = torch.zeros(8, device="cuda")
+cuda = ctypes.CDLL(None)
+print(cuda.cudaMemcpy3D(None))
+print(cuda.cudaStreamSynchronize(ctypes.c_void_p(0x1234)))
+print(cuda.cudaMemcpy(ctypes.c_void_p(x.data_ptr()), None, ctypes.c_size_t(8), 1))
+"""
+
+
+def test_a_failure_leaves_nothing_and_a_call_that_is_not_recorded_is_a_gap(tmp_path):
+    program, trace = tmp_path / "program.py", tmp_path / "run.sstrace"
+    program.write_text(CALLS)
+    done = forwarded(program, trace)
+    # What the device answers is passed on: not supported, no such stream, no such memory.
+    assert done.stdout.split() == ["801", "400", "1"], done.stderr
+    events = [event for line, event in seen(trace) if line is None or line > 6]
+    gaps = [event["detail"] for event in events if event["kind"] == "gap"]
+    assert gaps == ["cudaMemcpy3D"]
+    assert not [event for event in events if event["kind"] in ("op", "host_wait")]

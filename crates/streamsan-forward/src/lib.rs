@@ -19,3 +19,4 @@ mod pointers;
 mod real;
 mod recording;
 mod streams;
+mod unseen;

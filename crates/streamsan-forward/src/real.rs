@@ -24,6 +24,11 @@ impl Entry {
         Self { name, address: AtomicUsize::new(0) }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name.to_str().unwrap_or_default()
+    }
+
     /// Where it is, if there is one.
     pub fn address(&self) -> Option<usize> {
         let known = self.address.load(Ordering::Relaxed);
@@ -41,15 +46,23 @@ impl Entry {
     }
 }
 
-/// Calls the function of the real runtime with this name and these arguments.
-macro_rules! real {
-    ($name:ident($($value:ident: $kind:ty),*)) => {{
-        static ENTRY: $crate::real::Entry = $crate::real::Entry::new(
+/// The entry of the function with this name.
+macro_rules! entry {
+    ($name:ident) => {
+        $crate::real::Entry::new(
             match ::std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => c"",
             },
-        );
+        )
+    };
+}
+pub(crate) use entry;
+
+/// Calls the function of the real runtime with this name and these arguments.
+macro_rules! real {
+    ($name:ident($($value:ident: $kind:ty),*)) => {{
+        static ENTRY: $crate::real::Entry = $crate::real::entry!($name);
         match ENTRY.address() {
             None => $crate::code::Code::SYMBOL_NOT_FOUND,
             Some(address) => {
