@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that is tested on a GPU, one line each. Exits with 1 if something differs from what is expected.
 #
-# usage: tests/gpu/run.sh WHEEL [--corpus DIR] [--logs DIR] [--jobs N]
+# usage: tests/gpu/run.sh WHEEL [--corpus DIR] [--logs DIR] [--jobs N] [--steps NAME,...]
 #
 # WHEEL is a wheel of streamsan; it is installed into a folder of its own, beside the torch of `python3` (or $PYTHON).
 # DIR has scripts with their verdicts and a score.py, which is run with the command, the folder and `--device cuda`.
@@ -9,12 +9,13 @@ set -uo pipefail
 
 usage() { sed -n '4,7s/^# \{0,1\}//p' "$0"; exit 2; }
 
-wheel= corpus= logs= jobs=8
+wheel= corpus= logs= jobs=8 steps=
 while [ $# -gt 0 ]; do
   case $1 in
     --corpus) corpus=$(realpath "$2"); shift 2 ;;
     --logs) mkdir -p "$2"; logs=$(realpath "$2"); shift 2 ;;
     --jobs) jobs=$2; shift 2 ;;
+    --steps) steps=,$2,; shift 2 ;;
     -*) usage ;;
     *) [ -z "$wheel" ] || usage; wheel=$(realpath "$1"); shift ;;
   esac
@@ -36,6 +37,7 @@ failed=0
 step() {
   local name=$1 start=$SECONDS
   shift
+  case ${steps:-,$name,} in *,$name,*) ;; *) return ;; esac
   if "$@" >"$logs/$name.log" 2>&1; then mark=ok; else mark=FAILED failed=1; fi
   printf '%-12s %-7s %4d s  %s\n' "$name" "$mark" $((SECONDS - start)) "$(tail -n 1 "$logs/$name.log")"
 }
