@@ -35,7 +35,6 @@ for attempt in (
     lambda: torch.empty(1 << 50, device="cuda"),
     lambda: torch.cuda.set_device(torch.cuda.device_count()),
     lambda: torch.ones(3, device="cuda") + torch.ones(4, device="cuda"),
-    lambda: torch.cuda.ExternalStream(0x1234).synchronize(),
     lambda: torch.cuda.Event().elapsed_time(torch.cuda.Event()),
 ):
     try:

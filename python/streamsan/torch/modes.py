@@ -6,10 +6,7 @@ from streamsan import _core
 from streamsan.torch.mode import StreamMode
 from streamsan.torch.observe import ObserveMode
 
-Mode = (StreamMode, ObserveMode)
-AnyMode = StreamMode | ObserveMode
 
-
-def make_mode() -> AnyMode:
+def make_mode() -> ObserveMode:
     """Makes the mode of the calling thread."""
     return StreamMode() if _core.is_virtual() else ObserveMode()

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.utils._python_dispatch as python_dispatch
 
-from streamsan.torch.modes import Mode
+from streamsan.torch.observe import ObserveMode
 
 
 def keep_mode_on() -> None:
@@ -24,7 +24,7 @@ def keep_mode_on() -> None:
     @contextmanager
     def disable_others(*args: Any, **kwargs: Any) -> Iterator[Any]:
         with disable(*args, **kwargs) as disabled:
-            own = next((mode for mode in disabled or () if isinstance(mode, Mode)), None)
+            own = next((mode for mode in disabled or () if isinstance(mode, ObserveMode)), None)
             if own is None:
                 yield disabled
             else:

@@ -13,23 +13,24 @@ from typing import Any
 import torch
 import torch.utils._python_dispatch as python_dispatch
 
-from streamsan.torch.modes import AnyMode, Mode, make_mode
+from streamsan.torch.modes import make_mode
+from streamsan.torch.observe import ObserveMode
 
 _LONGEST_WAIT = 0.2
 
 _local = threading.local()
 
 
-def current_mode() -> AnyMode | None:
+def current_mode() -> ObserveMode | None:
     """Returns the mode of the calling thread; on a thread of the engine, that of the thread it works for."""
-    mode: AnyMode | None = getattr(_local, "mode", None)
+    mode: ObserveMode | None = getattr(_local, "mode", None)
     if mode is not None:
         return mode
     stack = python_dispatch._get_current_dispatch_mode_stack()
-    return next((mode for mode in stack if isinstance(mode, Mode)), None)
+    return next((mode for mode in stack if isinstance(mode, ObserveMode)), None)
 
 
-def enter_thread() -> AnyMode:
+def enter_thread() -> ObserveMode:
     """Turns the mode of the calling thread on.
 
     That of the main thread stays on to the end of the process: the autograd engine's threads share it, and
@@ -58,7 +59,7 @@ def _leave_thread() -> None:
 class _Leaver:
     """Turns the mode off when the thread's state goes, for a thread whose end nothing else tells of."""
 
-    def __init__(self, mode: AnyMode) -> None:
+    def __init__(self, mode: ObserveMode) -> None:
         self._mode = mode
         self._thread = threading.get_ident()
 
