@@ -73,8 +73,8 @@ streamsan run [OPTIONS] <SCRIPT> [ARGS]...      like `python SCRIPT ARGS`
        streamsan run [OPTIONS] -- <COMMAND>...         another program that starts Python")]
 #[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub(crate) struct RunArguments {
-    /// Where the program runs: `virtual` needs no GPU; `auto` takes a GPU if there is one and no option below is only for
-    /// the virtual device
+    /// Where the program runs: `virtual` needs no GPU; `auto` takes a GPU if there is one and no option asks for the
+    /// virtual device
     #[arg(long, value_enum, default_value_t = Device::Auto)]
     pub(crate) device: Device,
     #[command(flatten)]
