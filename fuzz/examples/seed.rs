@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::{env, fs};
 use streamsan_fuzz::packed;
-use streamsan_sim::{lower, parse_file, random, random_lifetimes};
+use streamsan_sim::{lower, parse_file, random, random_graphs, random_lifetimes};
 use streamsan_trace::file::{read_bytes, write_bytes};
 
 fn main() {
@@ -26,6 +26,7 @@ fn main() {
     }
     programs.extend((0..20).map(|seed| random(seed).to_string()));
     programs.extend((0..40).map(|seed| random_lifetimes(seed).to_string()));
+    programs.extend((0..20).map(|seed| random_graphs(seed).to_string()));
     for (index, text) in programs.iter().enumerate() {
         put("program_text", index, text.as_bytes());
         put("markdown", index, format!("\0\u{1}\0\u{1}# A\n\n```sim\n{text}```\n").as_bytes());

@@ -14,11 +14,7 @@ fn launch(executable: u64, stream: u64) -> Answer {
     let nodes = with_state(|state| Ok(Arc::clone(&state.graphs.executable(executable)?.nodes)))?;
     let inner = Arc::clone(&nodes);
     if let Some(stream) = capture::add(stream, || Work::Graph(inner))? {
-        record(|recorder| {
-            recorder.graph_launched(executable, stream.handle, stream.device);
-            // What the inner graph touches is not known to be part of the outer one.
-            recorder.unsupported("cudaGraphLaunch in a capture");
-        });
+        record(|recorder| recorder.graph_launched(executable, stream.handle, stream.device));
         return Ok(());
     }
     let stream = enqueue(stream)?;
