@@ -48,6 +48,7 @@ class Place:
         label: What it is, such as `aten::mul`.
         stack: The user's frames, innermost first.
         forward: For an operation of backward, the frames of its forward operation.
+        captured: For a node of a CUDA graph, the frames that captured it; `stack` is that of the launch.
 
     Example:
         >>> import streamsan
@@ -62,6 +63,7 @@ class Place:
     label: str
     stack: tuple[Frame, ...]
     forward: tuple[Frame, ...] = ()
+    captured: tuple[Frame, ...] = ()
 
 
 class Edge(NamedTuple):
@@ -489,6 +491,7 @@ def _place(value: dict[str, Any]) -> Place:
         label=value.get("label", ""),
         stack=_stack(value),
         forward=_stack(value.get("forward")),
+        captured=_stack(value.get("captured")),
     )
 
 
