@@ -59,35 +59,3 @@ def test_a_statement_that_issues_both_has_to_be_split(tmp_path):
         [*command, "check", trace], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert "(1) is issued by this line too: split it and wait between the two parts" in text.stdout
-
-
-ONE_NAME = """\
-import torch
-
-one, two = torch.cuda.Stream(), torch.cuda.Stream()
-x = torch.zeros(1000, device="cuda")
-torch.cuda.synchronize()
-
-
-def add(stream):
-    with torch.cuda.stream(stream):
-        x.add_(1)
-
-
-add(one)
-add(two)
-"""
-
-
-def test_a_parameter_that_is_each_stream_in_turn_is_no_name_for_both(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(ONE_NAME)
-    trace = str(tmp_path / "run.sstrace")
-    command = [sys.executable, "-m", "streamsan"]
-    run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, str(program)]
-    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, timeout=120)
-    check = [*command, "check", "--output-format", "json", trace]
-    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    (finding,) = json.loads(done.stdout)["findings"]
-    fix = finding["fix"]
-    assert (fix["insert"], fix["line"], fix["verified"]) == ("two.wait_stream(one)", 14, True)

@@ -322,7 +322,8 @@ impl Engine {
         let epoch = engine.order.operation(stream, number);
         for access in accesses {
             if !self.graphs.private.contains_key(&access.block) {
-                self.graphs.outside.entry(access.block).or_default();
+                let freed = self.blocks.get(access.block).and_then(|block| block.freed);
+                self.graphs.outside.entry(access.block).or_insert(freed);
             }
             if engine.blocks.find(access.block).is_none()
                 && let Some(block) = self.blocks.find(access.block)
