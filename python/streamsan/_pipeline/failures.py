@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from streamsan._errors import StreamsanError
@@ -53,6 +56,20 @@ class PipelineError(StreamsanError):
         super().__init__(message)
         self.errors = errors
         self.results = results
+
+
+def clear_own_frames(error: BaseException) -> None:
+    """Forgets the local variables of this package's finished frames in a traceback: device memory, mostly."""
+    home = os.path.dirname(__file__)
+    at = error.__traceback__
+    while at is not None:
+        frame: FrameType | None = at.tb_frame
+        # Those that called it are kept too, though the traceback begins where the exception was caught.
+        while frame is not None and frame.f_code.co_filename.startswith(home):
+            with contextlib.suppress(RuntimeError):
+                frame.clear()
+            frame = frame.f_back
+        at = at.tb_next
 
 
 def failed_items(errors: list[ItemError], results: Results) -> PipelineError:

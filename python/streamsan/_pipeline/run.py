@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from streamsan._pipeline.failures import clear_own_frames
 from streamsan._pipeline.intake import Intake
 from streamsan._pipeline.items import ONLY, Layouts, flatten, is_plain, rebuild
 from streamsan._pipeline.load import Events, Item, Load, Part
@@ -51,7 +52,7 @@ class Loop:
         self.progress, self.grad = progress, grad
         self.slots = deque(slots)
         self.slot_bytes = slots[0].size
-        self.registered = 0
+        self.slot_count, self.pinned_bytes = len(slots), 0
         self.home = torch.cuda.current_stream(device)
         self.compute = torch.cuda.Stream(device)
         self.up, self.down = (torch.cuda.Stream(device) if overlap else self.compute for _ in range(2))
@@ -331,24 +332,39 @@ class Loop:
             self.home.wait_stream(stream)
         for stream in (self.up, self.compute, self.down):
             stream.synchronize()
+        self.pinned_bytes = self.intake.stages.size + self.outlet.stages.size
         if self.registration is not None:
-            self.registered = self.registration.size
+            self.pinned_bytes += self.registration.size
             self.registration.release()
+        self.slot_count = len(self.slots)
+        self.sample.end()
         self.progress.end()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Frees memory and streams, though exceptions of items, which the caller keeps, lead here."""
+        self.slots.clear()
+        self.events.clear()
+        self.under_way.clear()
+        self.intake.stages.clear()
+        self.outlet.stages.clear()
+        self.up = self.compute = self.down = self.home
+        for failed in self.sink.errors:
+            clear_own_frames(failed.error)
 
     def statistics(self, begin: float) -> Statistics:
         """What was done since ``begin`` on the monotonic clock."""
         times = self.sample.medians()
-        ideal, bound = self.sample.ideal(self.handed_out, len(self.slots))
+        ideal, bound = self.sample.ideal(self.handed_out, self.slot_count)
         return Statistics(
             items=len(self.sink.results),
             failed=len(self.sink.errors),
             bytes_up=self.bytes_up,
             bytes_down=self.bytes_down,
             seconds=time.monotonic() - begin,
-            slots=len(self.slots),
-            device_bytes=self.slot_bytes * len(self.slots),
-            pinned_bytes=self.intake.stages.size + self.outlet.stages.size + self.registered,
+            slots=self.slot_count,
+            device_bytes=self.slot_bytes * self.slot_count,
+            pinned_bytes=self.pinned_bytes,
             upload=times[0],
             function=times[1],
             download=times[2],

@@ -123,6 +123,10 @@ class Stages:
         self._stages.append(stage)
         return stage
 
+    def clear(self) -> None:
+        """Frees the buffers. Nothing may be under way."""
+        self._stages.clear()
+
     def uses(self, event: torch.cuda.Event) -> bool:
         """Whether somebody may still ask for an event here."""
         # Another thread may take a buffer meanwhile.

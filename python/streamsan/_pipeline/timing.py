@@ -31,6 +31,11 @@ class Sample:
         # A slot's events are recorded again by its next load: only the last times are still there.
         self._clocks[id(clock)] = clock, items
 
+    def end(self) -> None:
+        """Reads the times and lets go of the events. Everything has finished."""
+        self.medians()
+        self._clocks.clear()
+
     def medians(self) -> tuple[float | None, float | None, float | None]:
         """Seconds of upload, function and download; `None` without a sample. Everything has finished."""
         if self._times is None:

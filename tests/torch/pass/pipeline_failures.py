@@ -1,5 +1,7 @@
 """What fails in a pipeline is named, and loses nothing else."""
 
+import gc
+
 import torch
 
 import streamsan
@@ -101,3 +103,19 @@ assert [one.index for one in error.errors] == [6] and isinstance(
     error.errors[0].error, torch.OutOfMemoryError
 )
 assert error.results[7][0].item() == 7.0
+
+# Memory comes back when the call ends, without a garbage collector, also if somebody keeps the errors.
+gc.disable()
+before = torch.cuda.memory_allocated()
+streamsan.pipeline(lambda x: x + 1, items)
+assert torch.cuda.memory_allocated() == before
+
+
+def strict(x):
+    del x
+    raise ValueError("no")
+
+
+error = failure(strict, items)
+assert torch.cuda.memory_allocated() == before
+del error

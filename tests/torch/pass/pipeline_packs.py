@@ -92,6 +92,9 @@ for index, result in enumerate(
 columns = torch.arange(800.0).reshape(8, 100).pin_memory()
 results = streamsan.pipeline(lambda x: x + 1, list(columns.unbind(1)))
 assert torch.equal(torch.stack(list(results), 1), columns + 1)
+# Page-locked, but not in one piece: torch would copy it through plain memory, and wait.
+results = streamsan.pipeline(lambda x: x + 1, [columns.t()], out=[torch.empty(100, 8, pin_memory=True)])
+assert torch.equal(results[0], columns.t() + 1) and results.statistics.pinned_bytes > 0
 complex_items = [torch.full((4,), complex(index, 1)).pin_memory().conj() for index in range(8)]
 results = streamsan.pipeline(lambda x: x * 2, complex_items)
 assert [result[0].item() for result in results] == [complex(2 * index, -2) for index in range(8)]
