@@ -50,14 +50,22 @@ fn what_the_judge_needs_is_found_when_it_is_left_out() {
     let mut judge = Judge::default();
     let mut table: std::collections::BTreeMap<&str, [u64; 2]> = std::collections::BTreeMap::new();
     let mut wrong = Vec::new();
+    let mut refused = 0;
     for (name, program) in &programs {
         for step in 0..program.steps.len() {
             let Some(kind) = mutation(&program.steps[step].action) else { continue };
             let mut mutant = program.clone();
             mutant.steps.remove(step);
             // As text and back: indices of events and buffers stay in order.
-            let mutant = parse("mutant.md", &mutant.to_string())
-                .expect("leaving out synchronization leaves a program");
+            let mutant = match parse("mutant.md", &mutant.to_string()) {
+                Ok(mutant) => mutant,
+                // A capture that lacks an edge may be none any more.
+                Err(_) if !program.graphs.is_empty() => {
+                    refused += 1;
+                    continue;
+                }
+                Err(error) => panic!("leaving out synchronization leaves a program: {error}"),
+            };
             let judged = judge.judge(&mutant).found;
             let checked = checker_pairs(&mutant);
             let row = table.entry(kind).or_default();
@@ -68,7 +76,7 @@ fn what_the_judge_needs_is_found_when_it_is_left_out() {
             }
         }
     }
-    println!("{} clean programs", programs.len());
+    println!("{} clean programs, {refused} changes that a capture refuses", programs.len());
     for (kind, [all, needed]) in &table {
         println!("{kind}: {all} left out, {needed} were needed");
     }
