@@ -190,6 +190,7 @@ impl Recorder {
         drop(known);
         self.put_operation(&mut thread, stream, label, OpKind::Collective, false, &accesses);
         thread.context = here;
+        thread.collective = Some(stream);
     }
 }
 

@@ -33,6 +33,10 @@ impl Recorder {
         state.guards = guarded.iter().map(|freed| freed.block).collect();
         state.maker = match caller {
             Library::C10Cuda if layer => Maker::DeviceAllocator,
+            // The end of a collective: its work object asks for it, on behalf of the program or of a watchdog.
+            Library::TorchCuda if thread.collective.take_if(|last| *last == stream).is_some() => {
+                Maker::Program
+            }
             Library::TorchCuda => Maker::PinnedAllocator,
             _ => Maker::Program,
         };
@@ -331,10 +335,15 @@ impl Recorder {
         }
     }
 
-    /// Whether the event's last record was made by one of torch's allocators. A query by them should then
-    /// succeed at once on the virtual device.
+    /// Whether the event's last record was made by one of torch's allocators, or a thread of a library asks for it,
+    /// such as a watchdog. A query should then succeed at once on the virtual device: it orders nothing, and memory
+    /// that it sets free is reused as early as can be.
     pub fn event_is_allocators(&self, event: u64) -> bool {
-        self.settle(&mut self.thread());
+        let mut thread = self.thread();
+        self.settle(&mut thread);
+        if self.layer.load(Ordering::Relaxed) && !thread.runs_python {
+            return true;
+        }
         matches!(self.known().events.get(event).maker, Maker::DeviceAllocator | Maker::PinnedAllocator)
     }
 

@@ -1,5 +1,6 @@
 //! The recorder driven with call sequences as real torch makes them, and its file read back.
 
+mod collectives;
 mod feed;
 mod file;
 mod follow;

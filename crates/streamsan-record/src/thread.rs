@@ -67,6 +67,8 @@ pub struct Thread {
     pub late: Option<Held>,
     /// The block freed last, while the event records of the allocator that follow are its guards.
     pub freed: Option<Freed>,
+    /// The stream of the collective enqueued last, until its end is recorded.
+    pub collective: Option<StreamId>,
     /// What torch said it is about to wait for.
     pub announced: Option<WaitOn>,
     /// A host wait that was entered, with the number taken then.
@@ -95,6 +97,7 @@ impl Thread {
             held: None,
             late: None,
             freed: None,
+            collective: None,
             announced: None,
             begun: None,
             entered: None,
