@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--commit", default=None, help="the commit of that wheel")
     parser.add_argument("--suites", default=",".join(DEFAULT_SUITES), help=f"of {', '.join(SUITES)}")
     parser.add_argument("--corpus", type=Path, help="also score the scripts of this folder, by its score.py")
-    parser.add_argument("--corpus-skip", default="nccl,graph,compile", help="what those scripts may need")
+    parser.add_argument("--corpus-skip", default="", help="leaves out scripts that need these (nccl,graph)")
     parser.add_argument("--write", action="store_true", help=f"write {VERSIONS.relative_to(ROOT)}")
     options = parser.parse_args()
     names = [name for name in options.suites.split(",") if name]

@@ -54,6 +54,12 @@ dist.barrier()
 work = dist.all_reduce(x, async_op=True)
 work.wait()
 check(x)
+# Whoever has asked often enough knows that it is done.
+polled = torch.zeros(8, device=device)
+work = dist.all_gather_into_tensor(polled, x, async_op=True)
+while not work.is_completed():
+    pass
+check(polled)
 first, second = torch.zeros(8, device=device), torch.zeros(8, device=device)
 with dist._coalescing_manager(device=device, async_ops=True) as coalesced:
     dist.all_gather_into_tensor(first, x)
