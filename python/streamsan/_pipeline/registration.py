@@ -77,6 +77,8 @@ def page_lock(*values: Any) -> Iterator[None]:
         >>> items[0].is_pinned()  # doctest: +CUDA
         False
     """
+    if not torch.cuda.is_available():
+        raise StreamsanError("memory is page-locked for a CUDA device, and there is none")
     registration = Registration()
     try:
         for number, leaf in enumerate(_tensors(values)):
