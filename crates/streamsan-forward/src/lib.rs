@@ -5,7 +5,8 @@
 //! call counts as made when it has returned: a program whose other threads rely on it has told them so after that. Only
 //! what ends a handle or memory is told before, because the driver may hand out the same one again at once.
 //!
-//! What it does not see: calls that libraries make to the driver, or to a runtime linked into them (NCCL, cuBLAS, Triton).
+//! NCCL's operations are recorded in the same way. What is not seen: calls that libraries make to the driver, or to a
+//! runtime linked into them (cuBLAS, Triton).
 
 mod code;
 mod copies;
@@ -15,6 +16,7 @@ mod graphs;
 mod launches;
 mod memory;
 mod memsets;
+mod nccl;
 mod pointers;
 mod real;
 mod recording;
