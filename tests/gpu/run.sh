@@ -50,7 +50,7 @@ tests() { "$python" -m pytest -q -p no:cacheprovider $parallel "$@"; }
 grep -E '^  (torch|GPU) ' "$logs/doctor.log"
 if grep -q '^  GPU  *none' "$logs/doctor.log"; then echo "there is no GPU here: nothing was tested"; exit 1; fi
 
-step scripts tests tests/torch/test_scripts.py
+step scripts tests tests/torch/test_scripts.py tests/torch/test_triton.py
 step table tests tests/torch/test_csan_table.py
 step examples tests tests/torch/test_examples.py
 step events tests tests/torch/test_feed.py tests/torch/test_host_memory.py tests/torch/test_streams.py

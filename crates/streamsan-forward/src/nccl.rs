@@ -30,13 +30,18 @@ impl Status {
     }
 }
 
-/// The function of NVIDIA's library with this name.
+/// The function of this name that would have been called without this library.
 fn function(name: &CStr) -> Option<usize> {
-    // SAFETY: C strings; the library is only looked for, not loaded.
+    // SAFETY: C strings; NVIDIA's library is only looked for, not loaded.
     let found = unsafe {
-        let library = libc::dlopen(c"libnccl.so.2".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        // Under another name it can still stand behind us.
-        libc::dlsym(if library.is_null() { libc::RTLD_NEXT } else { library }, name.as_ptr())
+        let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+        if next.is_null() {
+            // Not among the libraries that all can see, but loaded by who calls.
+            let library = libc::dlopen(c"libnccl.so.2".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() { next } else { libc::dlsym(library, name.as_ptr()) }
+        } else {
+            next
+        }
     };
     (!found.is_null()).then_some(found as usize)
 }
