@@ -64,19 +64,11 @@ def _install() -> None:
     from streamsan.torch.install import install
 
     install()
-    if _is_rerun():
-        _install_confirm()
+    if "STREAMSAN_CONFIRM" in os.environ:
+        # One of the further runs of `streamsan run --confirm`.
+        from streamsan.torch import confirm
 
-
-def _install_confirm() -> None:
-    from streamsan.torch.confirm import install
-
-    install()
-
-
-def _is_rerun() -> bool:
-    """Whether this is one of the further runs of `streamsan run --confirm`."""
-    return "STREAMSAN_CONFIRM" in os.environ
+        confirm.install()
 
 
 def _is_main_interpreter() -> bool:
@@ -91,16 +83,13 @@ def _is_main_interpreter() -> bool:
 
 
 def watch() -> None:
-    """Starts to watch, if the device library is preloaded in this process, or the run is to confirm."""
+    """Starts to watch, if the device library is preloaded in this process."""
     # The end of another interpreter must not be taken for that of the process.
     if not _is_main_interpreter():
         return
     from streamsan import _core
 
     if not _core.attach():
-        # On a GPU nothing is recorded in a further run.
-        if _is_rerun():
-            after_import("torch", _install_confirm)
         return
     # Registered before the program runs anything, so it is called after all that the program registers.
     atexit.register(_core.close)
