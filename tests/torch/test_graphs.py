@@ -146,3 +146,41 @@ def test_a_call_that_is_not_modelled_is_named(tmp_path):
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     report = json.loads(checked.stdout)
     assert "cudaEventRecordExternal" in json.dumps(report["gaps"]), report["gaps"]
+
+
+def test_what_is_kept_goes_with_the_graph(tmp_path):
+    done = run(
+        tmp_path,
+        """
+        from streamsan.torch import graphs
+
+        with torch.cuda.graph(graph):
+            y = x * 2 + 1
+        other = torch.cuda.CUDAGraph(keep_graph=True)
+        with torch.cuda.graph(other):
+            z = x * 3
+        assert len(graphs._kept) == 3
+        graph.reset()
+        assert len(graphs._kept) == 1
+        other.instantiate()
+        other.replay()
+        assert z[0].item() == 3
+        del other
+        assert not graphs._kept
+        """,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_graph_is_drawn(tmp_path):
+    done = run(
+        tmp_path,
+        """
+        graph.enable_debug_mode()
+        with torch.cuda.graph(graph):
+            y = x * 2 + 1
+        graph.debug_dump("graph.dot")
+        """,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "graph.dot").read_text().count("->") == 1

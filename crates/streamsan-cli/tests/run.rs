@@ -93,7 +93,7 @@ fn says_when_the_failure_may_be_its_own() {
     let workplace = Workplace::new();
     workplace.trace("recorded", GOOD);
     let mut trace = streamsan_trace::file::read(&workplace.path("recorded")).unwrap();
-    let detail = trace.tables.intern_string("cudaStreamBeginCapture");
+    let detail = trace.tables.intern_string("cudaGraphAddKernelNode");
     let mut event = *trace.events.last().unwrap();
     event.number.0 += 1;
     event.kind =
@@ -103,7 +103,7 @@ fn says_when_the_failure_may_be_its_own() {
     workplace.write("train.py", "cp recorded \"$STREAMSAN_TRACE\"; exit 1");
     let said = workplace.run("run -o run.sstrace train.py").stderr;
     let expected = "streamsan> the program exited with status 1, which is kept\n\
-                    streamsan> it may have failed because of streamsan, which does not model cudaStreamBeginCapture yet; what it did until then was checked\n";
+                    streamsan> it may have failed because of streamsan, which does not model cudaGraphAddKernelNode yet; what it did until then was checked\n";
     let before = said.find(expected).expect(&said);
     assert!(before < said.find("No hazards").expect(&said), "{said}");
     assert!(

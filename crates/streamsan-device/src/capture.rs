@@ -98,13 +98,6 @@ impl Captures {
         }
         found
     }
-
-    /// A stream is destroyed: its capture cannot be ended in order.
-    pub fn stream_destroyed(&mut self, stream: Stream) {
-        if let Some(&number) = self.streams.get(&stream) {
-            self.invalidate(|other, _| other == number);
-        }
-    }
 }
 
 impl Capture {
@@ -160,13 +153,27 @@ impl State {
             return Err(Code::CAPTURE_WRONG_THREAD);
         }
         let outcome = self.outcome(capture);
-        let capture = self.captures.by_number.remove(&number).ok_or(Code::ILLEGAL_STATE)?;
+        self.finish_capture(number, outcome).ok_or(Code::ILLEGAL_STATE)
+    }
+
+    /// A stream is about to be destroyed: a capture that began in it is given up, one that it joined becomes invalid.
+    pub fn give_up_capture(&mut self, stream: Stream) -> Option<Ended> {
+        let (number, capture) = self.captures.of(stream)?;
+        if capture.origin == stream {
+            return self.finish_capture(number, Err(Code::CAPTURE_INVALIDATED));
+        }
+        self.captures.invalidate(|other, _| other == number);
+        None
+    }
+
+    fn finish_capture(&mut self, number: u64, outcome: Result<(), Code>) -> Option<Ended> {
+        let capture = self.captures.by_number.remove(&number)?;
         self.captures.streams.retain(|_, of| *of != number);
         streamsan_captures.fetch_sub(1, Ordering::Relaxed);
         if let Some(graph) = self.graphs.by_handle.get_mut(&capture.graph) {
             graph.capturing = false;
         }
-        Ok(match outcome {
+        Some(match outcome {
             Ok(()) => Ended { made: Ok(capture.graph), _gone: None },
             Err(code) => Ended { made: Err(code), _gone: self.graphs.by_handle.remove(&capture.graph) },
         })

@@ -225,10 +225,13 @@ extern "C" fn cudaStreamDestroy(handle: u64) -> Code {
         if handle <= PER_THREAD || !with_state(|state| Ok(state.streams.contains_key(&handle)))? {
             return Err(Code::INVALID_RESOURCE_HANDLE);
         }
+        let (stream, ended) = with_stream(handle, State::give_up_capture)?;
+        if ended.is_some() {
+            record(|recorder| recorder.capture_ended(handle, stream.device, 0));
+        }
         record(|recorder| recorder.stream_destroyed(handle));
         with_state(|state| {
             let stream = state.streams.remove(&handle).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
-            state.captures.stream_destroyed(Stream { handle, device: stream.device });
             if let Some(chain) = stream.chain {
                 state.readiness.close(chain);
             }

@@ -85,6 +85,30 @@ fn calls_that_may_be_unsafe(probe: &mut Probe, things: &Things) {
     }
 }
 
+/// Asks calls of a thread that captures nothing, while this one does.
+fn calls_of_another_thread(probe: &mut Probe, things: &Things) {
+    let mut pointer = 0_usize;
+    let Things { stream, other, recorded, .. } = *things;
+    for (what, function, arguments) in [
+        ("", "cudaMalloc", vec![at(&mut pointer), 64]),
+        ("", "cudaHostAlloc", vec![at(&mut pointer), 64, 0]),
+        ("of another stream", "cudaStreamSynchronize", vec![other]),
+        ("of an event from outside", "cudaEventQuery", vec![recorded]),
+        ("", "cudaDeviceSynchronize", vec![]),
+    ] {
+        for (mode, name) in MODES.into_iter().enumerate() {
+            probe.call("cudaStreamBeginCapture", &[stream, mode]);
+            let code = std::thread::scope(|scope| {
+                let call = || Probe::open().call(function, &arguments);
+                scope.spawn(call).join().expect("no panic")
+            });
+            probe.note_value(&format!("{function} {what}, {name}, of another thread"), code);
+            end(probe, stream);
+            probe.call("cudaDeviceSynchronize", &[]);
+        }
+    }
+}
+
 fn calls_on_the_stream(probe: &mut Probe, things: &Things) {
     unsafe extern "C" fn nothing(_: *mut c_void) {}
     let Things { stream, other, event, recorded, memory, pinned, pageable, .. } = *things;
@@ -216,6 +240,7 @@ fn answers_in_captures_are_those_of_a_gpu() {
     let host = vec![0_u8; 1 << 16];
     let things = things(&mut probe, host.as_ptr() as usize);
     calls_that_may_be_unsafe(&mut probe, &things);
+    calls_of_another_thread(&mut probe, &things);
     calls_on_the_stream(&mut probe, &things);
     forks(&mut probe, &things);
     legacy(&mut probe, &things);

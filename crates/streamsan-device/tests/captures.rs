@@ -257,6 +257,16 @@ fn work_from_outside_is_no_dependency_of_a_node() {
 }
 
 #[test]
+fn a_capture_ends_with_its_stream() {
+    let device = Device::new();
+    let (stream, mut pointer) = (device.stream(NON_BLOCKING), 0_usize);
+    device.begin(stream, GLOBAL);
+    device.fails(900, "cudaMalloc", &[at(&mut pointer), 64]);
+    device.ok("cudaStreamDestroy", &[stream]);
+    device.ok("cudaMalloc", &[at(&mut pointer), 64]);
+}
+
+#[test]
 fn captures_do_not_merge() {
     let device = Device::new();
     let (one, two) = (device.stream(NON_BLOCKING), device.stream(NON_BLOCKING));
