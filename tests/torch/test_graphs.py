@@ -6,6 +6,7 @@ import sys
 from textwrap import dedent
 
 import pytest
+from test_marks import LAUNCH, PREPARE
 
 COMMAND = [sys.executable, "-m", "streamsan"]
 BEGINNING = """
@@ -184,3 +185,16 @@ def test_a_graph_is_drawn(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "graph.dot").read_text().count("->") == 1
+
+
+def test_a_kernel_that_cannot_run_again_is_named_at_the_launch_too(program):
+    recording = program.run(f"""{PREPARE}
+graph = torch.cuda.CUDAGraph()
+torch.cuda.synchronize()
+with torch.cuda.graph(graph):
+    y.copy_(x)
+    {LAUNCH}  # (capture)
+graph.replay()  # (launch)
+""")
+    [captured] = recording.at("capture", "gap")
+    assert [gap["detail"] for gap in recording.at("launch", "gap")] == [f"{captured['detail']}, in a graph"]

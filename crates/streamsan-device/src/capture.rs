@@ -66,6 +66,15 @@ pub fn any() -> bool {
     streamsan_captures.load(Ordering::Relaxed) != 0
 }
 
+/// The stream, if it captures.
+pub fn of_stream(handle: u64) -> Result<Option<Stream>, Code> {
+    if !any() {
+        return Ok(None);
+    }
+    let (stream, capture) = with_stream(handle, State::check_use)?;
+    Ok(capture?.map(|_| stream))
+}
+
 /// Gives work to a capturing stream as a node of its graph; None if the stream does not capture, and is to do the work.
 pub fn add(handle: u64, work: impl FnOnce() -> Work) -> Result<Option<Stream>, Code> {
     if !any() {

@@ -4,19 +4,22 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::abi::{Dimensions, FunctionAttributes, LaunchConfiguration};
-use crate::call::{call, give, record};
+use crate::call::{ask_recorder, call, give};
 use crate::capture;
 use crate::errors::{Answer, Code};
 use crate::graphs::Work;
 use crate::properties::{MAXIMUM_THREADS, SHARED_MEMORY_OPT_IN};
 use crate::registration::kernel_name;
-use crate::streams::enqueue;
+use crate::streams::{Stream, enqueue};
 
 /// A kernel was launched in a stream.
 pub fn launch(stream: u64, name: &str) -> Answer {
-    let captured = capture::add(stream, || Work::Kernel(name.to_owned()))?;
-    let stream = captured.map_or_else(|| enqueue(stream), Ok)?;
-    record(|recorder| recorder.launch(stream.handle, stream.device, || name));
+    let captured = capture::of_stream(stream)?;
+    let Stream { handle, device } = captured.map_or_else(|| enqueue(stream), Ok)?;
+    let known = ask_recorder(|recorder| recorder.launch(handle, device, || name)).unwrap_or(true);
+    if captured.is_some() {
+        capture::add(stream, || Work::Kernel { name: name.to_owned(), known })?;
+    }
     Ok(())
 }
 

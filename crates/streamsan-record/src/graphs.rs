@@ -5,7 +5,7 @@
 //! not known: an executable of it has graph 0, and its launches are a gap of the report.
 
 use rustc_hash::FxHashMap;
-use streamsan_trace::{EventKind, ExecutableId, GraphId, StreamId, StringId};
+use streamsan_trace::{EventKind, ExecutableId, GapReason, GraphId, StreamId, StringId};
 
 use crate::Recorder;
 
@@ -97,6 +97,12 @@ impl Recorder {
         drop(known);
         self.count_operation();
         thread.emit(&self.file, &EventKind::GraphLaunch { executable, stream, label }, &[]);
+    }
+
+    /// A graph that was launched has a kernel of which nothing is known. Recorded once a thread, site and kernel.
+    pub fn launched_kernel_of_graph(&self, kernel_name: &str) {
+        let mut thread = self.begin();
+        self.put_gap_once(&mut thread, GapReason::OpaqueKernel, &format!("{kernel_name}, in a graph"));
     }
 
     /// A graph is about to be destroyed: called before the runtime call, so that its handle is not reused yet.

@@ -146,24 +146,33 @@ impl Recorder {
         self.runtime_operation(stream, device, OpKind::HostFunction, "host function", false, &[]);
     }
 
-    /// A kernel was launched. Its name is asked for if no operator launched it.
-    pub fn launch<'name>(&self, stream: u64, device: u32, kernel_name: impl FnOnce() -> &'name str) {
+    /// A kernel was launched. Its name is asked for if no operator launched it. Says whether what it touches is known, from
+    /// an operator or an annotation.
+    pub fn launch<'name>(
+        &self,
+        stream: u64,
+        device: u32,
+        kernel_name: impl FnOnce() -> &'name str,
+    ) -> bool {
         self.locate(true);
         let mut thread = self.begin();
         // Kernels of an operator are part of it.
-        if thread.context.label == StringId(0) {
-            self.stream(&mut thread, &mut self.known(), stream, device);
-            let kernel_name = kernel_name();
-            if self.is_virtual && kernel_name.contains(MANGLED_TORCH_KERNELS) {
-                let detail = format!("{OUTSIDE_THE_LAYER}{kernel_name}");
-                self.put_gap_once(&mut thread, GapReason::OpaqueKernel, &detail);
-            } else if thread.annotation.is_some() {
-                drop(thread);
-                self.annotated_launch(stream, device, kernel_name);
-            } else {
-                self.put_gap_once(&mut thread, GapReason::OpaqueKernel, kernel_name);
-            }
+        if thread.context.label != StringId(0) {
+            return true;
         }
+        self.stream(&mut thread, &mut self.known(), stream, device);
+        let kernel_name = kernel_name();
+        if self.is_virtual && kernel_name.contains(MANGLED_TORCH_KERNELS) {
+            let detail = format!("{OUTSIDE_THE_LAYER}{kernel_name}");
+            self.put_gap_once(&mut thread, GapReason::OpaqueKernel, &detail);
+        } else if thread.annotation.is_some() {
+            drop(thread);
+            self.annotated_launch(stream, device, kernel_name);
+            return true;
+        } else {
+            self.put_gap_once(&mut thread, GapReason::OpaqueKernel, kernel_name);
+        }
+        false
     }
 
     /// A call was made that is not implemented or not modelled. Each name is recorded once a thread and site.

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::call::record;
 use crate::errors::{Answer, Code};
 use crate::events::record_now;
 use crate::graphs::Nodes;
@@ -24,8 +25,13 @@ pub enum Work {
     Fill(Fill),
     /// Calls a function of the program.
     HostFunction(HostFunction, Argument),
-    /// A kernel of this name. Kernels are not run.
-    Kernel(String),
+    /// A kernel. Kernels are not run.
+    Kernel {
+        /// Its name.
+        name: String,
+        /// Whether what it touches is known: it is an operator's.
+        known: bool,
+    },
     /// An operation of NCCL.
     Collective(Movement),
     /// An operator that the torch layer computes.
@@ -68,7 +74,7 @@ impl Work {
     /// `cudaGraphNodeType`.
     pub fn kind(&self) -> i32 {
         match self {
-            Self::Kernel(_) | Self::Collective(_) | Self::Operator(_) => 0,
+            Self::Kernel { .. } | Self::Collective(_) | Self::Operator(_) => 0,
             Self::Copy(_) => 1,
             Self::Fill(_) => 2,
             Self::HostFunction(..) => 3,
@@ -86,7 +92,7 @@ impl Work {
             Self::Copy(transfer) => transfer.label(),
             Self::Fill(_) => "memset",
             Self::HostFunction(..) => "host function",
-            Self::Kernel(name) => name,
+            Self::Kernel { name, .. } => name,
             Self::Collective(movement) => movement.name,
             Self::Operator(_) => "operator",
             Self::Graph(_) => "graph",
@@ -99,7 +105,11 @@ impl Work {
     pub fn run(&self, stream: Stream) -> Answer {
         match self {
             // A wait was made by the launch, before anything ran.
-            Self::Empty | Self::Kernel(_) | Self::Wait(_) => Ok(()),
+            Self::Empty | Self::Kernel { known: true, .. } | Self::Wait(_) => Ok(()),
+            Self::Kernel { name, known: false } => {
+                record(|recorder| recorder.launched_kernel_of_graph(name));
+                Ok(())
+            }
             Self::Copy(transfer) => transfer.run_in_graph(stream),
             Self::Fill(fill) => fill.run_in_graph(stream),
             Self::HostFunction(function, argument) => {

@@ -180,10 +180,11 @@ fn kernels_of_an_operator_are_part_of_it_and_others_are_a_gap() {
     let label = recorded.string("aten::mul").0;
     recorded.set_context(0, 0, label);
     recorded.operation(SIDE, 0, 0, 1, &[]);
-    recorded.launch(SIDE, 0, || "vectorized_elementwise_kernel");
+    assert!(recorded.launch(SIDE, 0, || "vectorized_elementwise_kernel"));
     recorded.set_context(0, 0, 0);
+    assert!(!recorded.launch(SIDE, 0, || "my_kernel"));
     recorded.launch(SIDE, 0, || "my_kernel");
-    recorded.launch(SIDE, 0, || "my_kernel");
+    recorded.launched_kernel_of_graph("my_kernel");
     recorded.launch(SIDE, 0, || "_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi");
     recorded.unsupported("cudaGraphLaunch");
     assert_eq!(recorded.operations_recorded(), 1);
@@ -200,6 +201,7 @@ fn kernels_of_an_operator_are_part_of_it_and_others_are_a_gap() {
         "torch kernel outside the torch layer: _ZN2at6native29vectorized_elementwise_kernelILi4EEEvi";
     let expected = [
         (GapReason::OpaqueKernel, "my_kernel"),
+        (GapReason::OpaqueKernel, "my_kernel, in a graph"),
         (GapReason::OpaqueKernel, outside),
         (GapReason::UnsupportedCall, "cudaGraphLaunch"),
     ];
