@@ -177,7 +177,7 @@ def test_a_graph_is_drawn(tmp_path):
     done = run(
         tmp_path,
         """
-        graph.enable_debug_mode()
+        graph = torch.cuda.CUDAGraph(keep_graph=True)
         with torch.cuda.graph(graph):
             y = x * 2 + 1
         graph.debug_dump("graph.dot")

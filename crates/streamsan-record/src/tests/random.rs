@@ -63,7 +63,9 @@ pub(super) fn call(recorder: &Recorder, random: &mut Rng) {
             blocking: random.bool(),
             label: "memcpy",
         }),
-        14 => recorder.launch(stream, device, || "kernel"),
+        14 => {
+            recorder.launch(stream, device, || "kernel");
+        }
         15 => recorder.set_context(random.u32(0..4), random.u32(0..4), random.u32(0..4)),
         16 => {
             let accesses: Vec<RawAccess> = (0..random.usize(0..5)).map(|_| access(random)).collect();
