@@ -148,12 +148,7 @@ impl Recorder {
 
     /// A kernel was launched. Its name is asked for if no operator launched it. Says whether what it touches is known, from
     /// an operator or an annotation.
-    pub fn launch<'name>(
-        &self,
-        stream: u64,
-        device: u32,
-        kernel_name: impl FnOnce() -> &'name str,
-    ) -> bool {
+    pub fn launch<'name>(&self, stream: u64, device: u32, kernel_name: impl FnOnce() -> &'name str) -> bool {
         self.locate(true);
         let mut thread = self.begin();
         // Kernels of an operator are part of it.
