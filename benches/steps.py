@@ -14,6 +14,11 @@ turns, and a figure is the median of its rounds.
 - streamsan: as `streamsan run` does it on a GPU.
 - computing: as `streamsan run` does it on the virtual device, with the arithmetic on the CPU.
 
+*Processor time* is that of all threads of the process, least of the rounds, and its ratio to the empty mode: it
+says most when other work is on the machine, and on a GPU it contains the waiting.
+*Issued in* is what the host takes for a step that finds the device idle: where that is less than the step of the
+plain contender, a GPU is not kept waiting.
+
 On the virtual device there is no plain contender: all run with the preloaded library. Kernels compute nothing
 there, and matrix products, which need cuBLAS, are functions in Python that make an empty result, for every
 contender but the last: what remains is the host's side of a step. The large step is left out.
@@ -135,10 +140,16 @@ def work(contender: str, device: str, size: str) -> None:
     for line in sys.stdin:
         steps = int(line)
         start = time.perf_counter()
+        step()
+        # Until here the device has nothing to do before: what the host takes to issue a step.
+        issued = time.perf_counter() - start
+        torch.cuda.synchronize()
+        start, used = time.perf_counter(), time.process_time()
         for _ in range(steps):
             step()
         torch.cuda.synchronize()
-        answer = {"ms": (time.perf_counter() - start) / steps * 1e3}
+        wall, used = time.perf_counter() - start, time.process_time() - used
+        answer = {"ms": wall / steps * 1e3, "processor": used / steps * 1e3, "issued": issued * 1e3}
         if contender in WITH_LAYER:
             from streamsan import _core
 
@@ -178,6 +189,8 @@ class Worker:
         self.expect("ready")
         self.steps = SIZES[size][3] if contender != "CSAN" else max(1, SIZES[size][3] // 5)
         self.times: list[float] = []
+        self.processor: list[float] = []
+        self.issued: list[float] = []
         self.counts: list[tuple[int, int]] = []
 
     def expect(self, start: str) -> str:
@@ -196,6 +209,8 @@ class Worker:
         self.process.stdin.flush()
         answer = json.loads(self.expect("{"))
         self.times.append(answer["ms"])
+        self.processor.append(answer["processor"])
+        self.issued.append(answer["issued"])
         if "operations" in answer:
             self.counts.append((answer["operations"], self.trace.stat().st_size))
 
@@ -214,30 +229,36 @@ def measure(device: str, size: str, rounds: int, folder: Path) -> None:
     for worker in workers:
         worker.round()
         worker.times.clear()
+        worker.processor.clear()
+        worker.issued.clear()
         worker.counts.clear()
     for _ in range(rounds):
         for worker in workers:
             worker.round()
     by_name = {worker.contender: worker for worker in workers}
     empty = by_name["empty mode"].median()
+    least_of_empty = min(by_name["empty mode"].processor)
     base = by_name.get("plain", by_name["preload"])
     width, batch, length, _ = SIZES[size]
     print(
         f"\nwidth {width}, batch {batch}x{length}; {rounds} rounds; ms a step, of the host and what it waits for\n"
     )
     print(
-        f"| | median | least | most | to {base.contender} | to the empty mode |\n| --- | --- | --- | --- | --- | --- |"
+        f"| | median | least | most | to {base.contender} | to the empty mode | processor time, least | ratio | issued in |"
     )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for worker in workers:
         times = worker.times
         print(
             f"| {worker.contender} | {worker.median():.2f} | {min(times):.2f} | {max(times):.2f} "
-            f"| {worker.median() / base.median():.2f} | {worker.median() / empty:.2f} |"
+            f"| {worker.median() / base.median():.2f} | {worker.median() / empty:.2f} "
+            f"| {min(worker.processor):.2f} | {min(worker.processor) / least_of_empty:.2f} "
+            f"| {statistics.median(worker.issued):.2f} |"
         )
     for worker in workers:
         if len(worker.counts) > 1:
             (first, before), (last, after) = worker.counts[0], worker.counts[-1]
-            steps = worker.steps * (len(worker.counts) - 1)
+            steps = (worker.steps + 1) * (len(worker.counts) - 1)
             print(
                 f"\n{worker.contender}: {(last - first) / steps:.0f} operations and "
                 f"{(after - before) / steps:,.0f} bytes of trace a step"
