@@ -38,6 +38,9 @@ class sanitize(ContextDecorator):
     The check reads the trace that the process writes. At the end of the block it has caught up; a block
     without errors costs no more than checking its events. Can also be used as a decorator.
 
+    What is an error is what the project says: `error` and `warn` of `[tool.streamsan]`. Its other settings are for
+    commands; give `select` and `ignore` here.
+
     Args:
         select: Only these rules: codes, names, or the start of a code.
         ignore: Not these rules.
@@ -47,6 +50,7 @@ class sanitize(ContextDecorator):
 
     Raises:
         CaptureError: at the start, if this process is not recorded.
+        ValueError: at the start, if the project's settings are not as they should be.
         HazardError: at the end, if there are errors. Its text is the report.
 
     Example:
@@ -121,8 +125,8 @@ class Session:
         if self._report is None:
             from streamsan._check import checked
 
-            region = {"region": (self.first, self.last)}
-            self._report = checked((self._trace,), {**self._request, **region})
+            part = {"region": (self.first, self.last), "configured": True}
+            self._report = checked((self._trace,), {**self._request, **part})
         return self._report
 
     def _end(self) -> bool:
@@ -167,7 +171,9 @@ class _Monitor:
             last: int = core.settle()
             complete = self._advance(last)
             self._open.remove(session)
-        # Another thread may take a while to write what it has begun. Then the report decides.
+            complete = complete and not self._live.leaves_out_errors()
+        # Another thread may take a while to write what it has begun, and some rules look at every execution of a line.
+        # Then the report decides.
         session.suspicious |= not complete
         return last
 
@@ -175,7 +181,7 @@ class _Monitor:
         """Returns the live check; the first call makes it, at the beginning of the trace."""
         with self._lock:
             if self._live is None:
-                self._live = core.Live(core.trace_path())
+                self._live = core.Live(core.trace_path(), configured=True)
             return self._live
 
     def catch_up(self, to: int) -> bool:

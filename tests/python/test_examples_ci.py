@@ -134,6 +134,7 @@ def test_a_bad_change_fails_and_a_baseline_hides_what_is_known_and_only_that(che
     shutil.rmtree(checkout.path / REPORT)
     output = checkout.workflow(status=0)
     assert "no hazards" in output and checkout.results() == [] and annotations(output) == []
+    assert "not shown: 2 findings (baseline, or rules that are not reported)" in output
 
     checkout.apply("worse")
     output = checkout.workflow(status=1)

@@ -217,3 +217,34 @@ print((steps - start) / (time.perf_counter() - steps))
 """,
     )
     assert float(seconds) < 20
+
+
+def test_levels_of_the_project_count(program, tmp_path):
+    source = """
+import os
+os.chdir({folder!r})
+event = torch.cuda.Event()
+try:
+    with streamsan.sanitize():
+        step()
+        side.wait_event(event)
+        {more}
+    print("nothing raised")
+except streamsan.HazardError as error:
+    print([(finding.rule, finding.level) for finding in error.report.errors])
+except ValueError as error:
+    print(error)
+"""
+    settings = tmp_path / "pyproject.toml"
+    for text, more, said in (
+        ("[tool.streamsan]\n", "", "nothing raised"),
+        ("[tool.streamsan]\nerror = ['SS4']\n", "", "[('SS401', 'error')]"),
+        ("[tool.streamsan]\nwarn = ['SS101']\n", "race()", "nothing raised"),
+        (
+            "[tool.streamsan]\nerrors = ['SS4']\n",
+            "",
+            "pyproject.toml:2: unknown key `errors` in [tool.streamsan]",
+        ),
+    ):
+        settings.write_text(text)
+        assert run(program, source.format(folder=str(tmp_path), more=more))[0] == said

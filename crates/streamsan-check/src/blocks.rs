@@ -9,9 +9,12 @@
 //! A block that ended is kept while something refers to it, that is, while its accesses can still be the earlier
 //! half of a hazard. Of the others the last 16,384 or so are remembered, for accesses to freed memory.
 
+mod slots;
+
 use crate::clock::{Epoch, Snapshot};
 use crate::hazard::Origin;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use slots::Slots;
 use streamsan_trace::{BlockId, DeviceId, MemorySpace, OpNumber, SiteId, StreamId};
 
 /// One generation of memory. What an access looks at is in the first cache line.
@@ -154,7 +157,7 @@ impl Slot {
 /// The blocks of a trace that still matter.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    slots: FxHashMap<BlockId, Slot>,
+    slots: Slots,
     table: Vec<Block>,
     free_slots: Vec<Slot>,
     /// How many have a slot though they were freed.
@@ -174,7 +177,7 @@ const ENDED: usize = 1 << 14;
 impl Blocks {
     pub(crate) fn new() -> Self {
         Self {
-            slots: FxHashMap::default(),
+            slots: Slots::default(),
             table: Vec::new(),
             free_slots: Vec::new(),
             freed: 0,
@@ -186,7 +189,7 @@ impl Blocks {
 
     /// A block appears; gives its slot.
     pub(crate) fn insert(&mut self, mut block: Block) -> Slot {
-        if let Some(&slot) = self.slots.get(&block.id) {
+        if let Some(slot) = self.slots.get(block.id) {
             self.table[slot.index()] = block;
             return slot;
         }
@@ -205,7 +208,7 @@ impl Blocks {
     }
 
     pub(crate) fn slot(&self, id: BlockId) -> Option<Slot> {
-        self.slots.get(&id).copied()
+        self.slots.get(id)
     }
 
     pub(crate) fn at(&self, slot: Slot) -> &Block {
@@ -272,7 +275,7 @@ impl Blocks {
 
     /// Nothing refers to this freed block any more: only what is needed to speak of it is remembered.
     pub(crate) fn release(&mut self, id: BlockId, take_back: impl FnMut(Snapshot)) {
-        let Some(slot) = self.slots.remove(&id) else { return };
+        let Some(slot) = self.slots.remove(id) else { return };
         let block = &mut self.table[slot.index()];
         block.handed_out.take().into_iter().chain(block.guards.drain(..)).for_each(take_back);
         let (facts, place) = (block.facts(), id.index() % ENDED);

@@ -180,8 +180,9 @@ impl Engine {
                 self.call(event, Call::Wait, wait_property(outcome), tables, sink);
             }
             EventKind::RecordStream { block, stream } => {
-                let property = self.record_stream_property(block, stream);
-                self.call(event, Call::RecordStream, property, tables, sink);
+                if let Some(property) = self.record_stream_property(block, stream) {
+                    self.call(event, Call::RecordStream, property, tables, sink);
+                }
             }
             EventKind::StreamObject { sharers, .. } => {
                 let property = if sharers > 0 { Property::Always(Rule::Ss405) } else { Property::Fine };
@@ -362,14 +363,17 @@ impl Engine {
         Origin::of(event, self.ignores.ranges_of(event.thread))
     }
 
-    /// `record_stream` is skipped for the stream that owns the block, and for memory that is not torch's.
-    fn record_stream_property(&self, block: BlockId, stream: StreamId) -> Property {
+    /// `record_stream` is skipped for the stream that owns the block, and for memory that is not torch's. `None`: the block
+    /// ended so long ago that nothing is known of it, so the call says nothing about its line.
+    fn record_stream_property(&self, block: BlockId, stream: StreamId) -> Option<Property> {
         match self.blocks.get(block) {
-            None if block == BlockId(0) => Property::Always(Rule::Ss406),
-            Some(block) if !matches!(block.space, MemorySpace::Cached(_)) => Property::Always(Rule::Ss406),
-            Some(block) if block.owner == stream => Property::Has(Rule::Ss406),
-            // Of a block that ended long ago nothing is known.
-            Some(_) | None => Property::Fine,
+            None if block == BlockId(0) => Some(Property::Always(Rule::Ss406)),
+            None => None,
+            Some(block) if !matches!(block.space, MemorySpace::Cached(_)) => {
+                Some(Property::Always(Rule::Ss406))
+            }
+            Some(block) if block.owner == stream => Some(Property::Has(Rule::Ss406)),
+            Some(_) => Some(Property::Fine),
         }
     }
 

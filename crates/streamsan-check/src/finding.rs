@@ -105,6 +105,8 @@ pub struct OrderedUpTo {
     pub number: OpNumber,
     /// Its call stack, if `number` is not 0 and the log was read a second time (not in live findings).
     pub site: SiteId,
+    /// Whether that is known from a wait of the host: the later stream need not have waited itself.
+    pub by_host: bool,
 }
 
 /// One change to the program that removes a finding.

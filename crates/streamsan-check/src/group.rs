@@ -1,5 +1,6 @@
 //! Grouping: hazards of one rule and one pair of lines become one finding with a count.
 
+use crate::clock::ChainId;
 use crate::edges::Line;
 use crate::engine::{Engine, Sink};
 use crate::finding::Actor;
@@ -99,6 +100,8 @@ impl Grouper {
         let ordered_up_to = OrderedUpTo {
             actor: engine.actor_of(hazard.first_chain),
             number: hazard.ordered_up_to,
+            by_host: matches!(hazard.second_actor, Actor::Stream(_))
+                && engine.order.ordered_up_to(hazard.first_chain, ChainId::HOST) >= hazard.ordered_up_to,
             site: SiteId(0),
         };
         Finding {

@@ -155,12 +155,26 @@ impl IgnoreState {
             let lines = self.by_line.entry(comment.file.clone()).or_default();
             lines.entry(comment.line).or_default().push(index);
         }
+        // A live check is told of a pattern again when more files are known: each is one ignore.
+        let mut taken = vec![false; self.entries.len()];
         for files in &ignores.files {
-            let index = self.entries.len();
             let source = IgnoreSource::Files { pattern: files.pattern.clone() };
-            self.entries.push(Entry::new(source, &files.rules, ""));
+            let same = |(index, entry): &(usize, &Entry)| {
+                !taken.get(*index).is_none_or(|taken| *taken)
+                    && entry.source == source
+                    && entry.rules == files.rules
+            };
+            let known = self.entries.iter().enumerate().find(same).map(|(index, _)| index);
+            let index = known.unwrap_or(self.entries.len());
+            match taken.get_mut(index) {
+                Some(taken) => *taken = true,
+                None => self.entries.push(Entry::new(source, &files.rules, "")),
+            }
             for file in &files.files {
-                self.by_file.entry(file.clone()).or_default().push(index);
+                let indices = self.by_file.entry(file.clone()).or_default();
+                if !indices.contains(&index) {
+                    indices.push(index);
+                }
             }
         }
         self.sites.clear();
@@ -202,15 +216,19 @@ impl IgnoreState {
         let key = key(hazard, tables);
         let origins =
             [Some(hazard.first_origin), Some(hazard.second_origin), hazard.freed.map(|freed| freed.1)];
-        let mut hidden = false;
+        // Both operations may be at one place: that is one hazard.
+        let mut indices: Vec<usize> = Vec::new();
         for origin in origins.into_iter().flatten() {
-            let indices = self.of_origin(origin, tables);
-            for index in indices {
-                let entry = &mut self.entries[index];
-                if entry.rules.contains(&hazard.rule) {
-                    *entry.hidden.entry(key).or_default() += 1;
-                    hidden = true;
-                }
+            indices.append(&mut self.of_origin(origin, tables));
+        }
+        indices.sort_unstable();
+        indices.dedup();
+        let mut hidden = false;
+        for index in indices {
+            let entry = &mut self.entries[index];
+            if entry.rules.contains(&hazard.rule) {
+                *entry.hidden.entry(key).or_default() += 1;
+                hidden = true;
             }
         }
         hidden

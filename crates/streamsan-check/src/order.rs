@@ -260,7 +260,7 @@ impl HappensBefore {
     }
 
     /// The chain of a stream that has had a call.
-    fn chain_of(&self, stream: StreamId) -> Option<ChainId> {
+    pub(crate) fn chain_of(&self, stream: StreamId) -> Option<ChainId> {
         self.streams.get(&stream)?.chain
     }
 

@@ -138,6 +138,12 @@ impl Shadow {
         self.blocks[slot.index()].take_from()
     }
 
+    /// Whether any access of a block is kept for which `wanted` holds.
+    #[inline]
+    pub(crate) fn any_of_block(&self, slot: Slot, block: BlockId, wanted: impl Fn(&Touch) -> bool) -> bool {
+        self.blocks[slot.index()].any(|touch| touch.block == block && wanted(touch))
+    }
+
     /// The accesses of a block that are kept and for which `wanted` holds, each once.
     pub(crate) fn of_block(&self, slot: Slot, block: BlockId, wanted: impl Fn(&Touch) -> bool) -> Vec<Touch> {
         let mut found: Vec<Touch> = Vec::new();

@@ -158,6 +158,24 @@ fn a_region_has_the_hazards_that_end_in_it() {
 }
 
 #[test]
+fn a_pattern_that_is_told_again_with_more_files_is_one_ignore() {
+    let trace = trace(PROGRAM);
+    let mut live = LiveCheck::new(Config::default());
+    for files in
+        [vec![], vec!["other.sim".to_owned()], vec!["other.sim".to_owned(), "program.sim".to_owned()]]
+    {
+        let files = IgnoreFiles { pattern: "*.sim".into(), files, rules: vec![Rule::Ss101] };
+        live.add_ignores(&Ignores { comments: Vec::new(), files: vec![files.clone(), files] });
+    }
+    trace.read(&mut |event, accesses| live.event(event, accesses, &trace.tables));
+    let report = live.report(&trace.tables);
+    assert_eq!(rules(&report.findings), [Rule::Ss102]);
+    // The same lines twice in a configuration are two.
+    let hidden: Vec<(u64, u64)> = report.ignored.iter().map(|one| (one.findings, one.hazards)).collect();
+    assert_eq!(hidden, [(1, 1), (1, 1)]);
+}
+
+#[test]
 fn a_live_check_takes_ignores_on_the_way_and_finds_again_what_is_forgotten() {
     let twice = PROGRAM.to_owned() + "default: write x\nside: read x\n";
     let trace = trace(&twice);

@@ -22,6 +22,14 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// The text without the word in front: for exceptions.
+    pub(crate) fn plain(&self) -> String {
+        let text = self.to_string();
+        text.strip_prefix("error: ").map(str::to_owned).unwrap_or(text)
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "error: {}", self.message)?;

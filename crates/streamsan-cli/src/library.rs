@@ -1,10 +1,11 @@
 //! What the Python module needs of the command: checking files and writing reports, without a terminal.
 
-use crate::arguments::parse_rules;
+use crate::arguments::{Rules, parse_rules};
+use crate::config;
 use crate::ignore_comments::Mistake;
 use crate::reports::{Judged, render};
 use std::path::{Path, PathBuf};
-use streamsan_check::{Config, Region, Rule};
+use streamsan_check::{Config, Level, Region, Rule};
 use streamsan_report::Format;
 use streamsan_trace::file::{ReadError, TraceFile};
 use streamsan_trace::{Log, OpNumber};
@@ -18,6 +19,8 @@ pub struct Request {
     pub ignore: Vec<String>,
     /// The first and the last event of the part that is reported on.
     pub region: Option<(u64, u64)>,
+    /// Whether the levels of rules (`error`, `warn`) are those of the project in which the process runs.
+    pub configured: bool,
 }
 
 /// Why nothing was checked.
@@ -25,6 +28,8 @@ pub struct Request {
 pub enum CheckError {
     /// A word that is no rule.
     Rule(String),
+    /// The settings of the project are not as they should be.
+    Settings(String),
     /// A file that cannot be read.
     Read(PathBuf, ReadError),
 }
@@ -69,12 +74,29 @@ impl Request {
         let (select, ignore) = (rules(&self.select)?, rules(&self.ignore)?);
         let left_out = |rule| !select.is_empty() && !select.contains(&rule) || ignore.contains(&rule);
         let region = self.region.map(|(first, last)| Region { first: OpNumber(first), last: OpNumber(last) });
+        let levels = if self.configured { levels().map_err(CheckError::Settings)? } else { Vec::new() };
         Ok(Config {
+            levels,
             ignore: Rule::all().filter(|&rule| left_out(rule)).collect(),
             region,
             ..Config::default()
         })
     }
+}
+
+/// The levels that the project in which the process runs sets for rules: `error` and `warn` of `[tool.streamsan]`.
+///
+/// # Errors
+///
+/// What is wrong with the file, with its line.
+pub(crate) fn levels() -> Result<Vec<(Rule, Level)>, String> {
+    let here =
+        std::env::current_dir().map_err(|error| format!("cannot find out the current directory: {error}"))?;
+    let settings = config::find(&here).map_err(|fault| fault.plain())?;
+    let of = |rules: &[Rules], level| -> Vec<(Rule, Level)> {
+        rules.iter().flat_map(|rules| &rules.0).map(|&rule| (rule, level)).collect()
+    };
+    Ok([of(&settings.error, Level::Error), of(&settings.warn, Level::Warning)].concat())
 }
 
 fn rules(words: &[String]) -> Result<Vec<Rule>, CheckError> {

@@ -14,7 +14,7 @@ pub use ask::{Answer, Answers, Asked};
 use memory::{Known, View};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use streamsan_check::{Ignores, Level, LiveCheck, Report};
+use streamsan_check::{Ignores, Level, LiveCheck, Report, Rule};
 use streamsan_report::{Checked, Format, NoSources, Options, fix_line, render};
 use streamsan_trace::OpNumber;
 use streamsan_trace::file::{Follower, ReadError};
@@ -54,6 +54,15 @@ impl LiveTrace {
     /// If something else than a trace is there.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::with(path, Wanted::default())
+    }
+
+    /// The same, with the levels that the project sets for rules.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the project's settings; inside, if something else than a trace is there.
+    pub fn open_configured(path: &Path) -> Result<Result<Self, ReadError>, String> {
+        Ok(Self::with(path, Wanted::with_levels(crate::library::levels()?)))
     }
 
     /// The same, with what is to be reported.
@@ -98,6 +107,16 @@ impl LiveTrace {
             return Ok(Vec::new());
         }
         Ok(self.in_words(Report { findings, ..Report::default() }))
+    }
+
+    /// Whether there may be errors that come with the report only: rules that look at every execution of a line, or at what
+    /// an ignore has done, with the level of errors.
+    pub fn leaves_out_errors(&self) -> bool {
+        let late = [Rule::Ss401, Rule::Ss403, Rule::Ss405, Rule::Ss406, Rule::Ss903];
+        let levels = &self.wanted.config().levels;
+        let level =
+            |rule: Rule| levels.iter().rev().find(|(other, _)| *other == rule).map(|&(_, level)| level);
+        late.into_iter().any(|rule| level(rule).unwrap_or_else(|| rule.level()) == Level::Error)
     }
 
     /// The number of the last event that was checked.

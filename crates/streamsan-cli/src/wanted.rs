@@ -61,6 +61,11 @@ impl Wanted {
         Ok(Self { settings, config, baseline, error_on_warning, assume: assume.to_vec() })
     }
 
+    /// Everything is reported, some rules with other levels than their own.
+    pub(crate) fn with_levels(levels: Vec<(Rule, Level)>) -> Self {
+        Self { config: Config { levels, ..Config::default() }, ..Self::default() }
+    }
+
     /// Does not read the baseline: it is about to be written.
     pub(crate) fn without_baseline(mut self) -> Self {
         self.baseline = None;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use streamsan_cli::live::{LiveTrace, NewFinding};
 use streamsan_trace::file::ReadError;
@@ -36,12 +37,19 @@ type Found = (u64, &'static str, bool, String);
 
 #[pymethods]
 impl Live {
-    /// Starts at the beginning of the trace at `path`.
+    /// Starts at the beginning of the trace at `path`. `configured`: rules have the levels that the project sets; raises
+    /// `ValueError` if its settings are not as they should be.
     #[new]
+    #[pyo3(signature = (path, configured=false))]
     #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
-    fn new(path: PathBuf) -> PyResult<Self> {
+    fn new(path: PathBuf, configured: bool) -> PyResult<Self> {
         let shown = path.display().to_string();
-        let trace = LiveTrace::open(&path).map_err(|error| read_error(&shown, &error))?;
+        let opened = if configured {
+            LiveTrace::open_configured(&path).map_err(PyValueError::new_err)?
+        } else {
+            LiveTrace::open(&path)
+        };
+        let trace = opened.map_err(|error| read_error(&shown, &error))?;
         let behind = Mutex::new(Behind { number: 0, since: Instant::now() });
         Ok(Self { path: shown, trace: Mutex::new(trace), behind })
     }
@@ -77,6 +85,11 @@ impl Live {
     /// What occurs again is new again.
     fn forget_findings(&self, py: Python<'_>) {
         py.detach(|| self.trace().forget_findings());
+    }
+
+    /// Whether there may be errors that come with the report only.
+    fn leaves_out_errors(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.trace().leaves_out_errors())
     }
 
     /// The number of the last event that was checked.

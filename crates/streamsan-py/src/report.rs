@@ -45,7 +45,7 @@ type Said = (String, u32, String);
 ///
 /// Raises `OSError` if a file cannot be read, `TraceError` if it is no trace, `ValueError` if a rule is none.
 #[pyfunction]
-#[pyo3(signature = (paths, select, ignore, region=None))]
+#[pyo3(signature = (paths, select, ignore, region=None, configured=false))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn check(
     py: Python<'_>,
@@ -53,8 +53,9 @@ pub fn check(
     select: Vec<String>,
     ignore: Vec<String>,
     region: Option<(u64, u64)>,
+    configured: bool,
 ) -> PyResult<(Bound<'_, PyDict>, Vec<Said>)> {
-    let request = Request { select, ignore, region };
+    let request = Request { select, ignore, region, configured };
     let (texts, mistakes) = py
         .detach(|| {
             let checks = Checks::of_files(&paths, &request)?;
@@ -76,7 +77,7 @@ pub fn check(
 
 /// Checks traces and writes the report in a format of [`formats`]. Raises as `check` does.
 #[pyfunction]
-#[pyo3(signature = (paths, format, select, ignore, region=None))]
+#[pyo3(signature = (paths, format, select, ignore, region=None, configured=false))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn render(
     py: Python<'_>,
@@ -85,11 +86,12 @@ pub fn render(
     select: Vec<String>,
     ignore: Vec<String>,
     region: Option<(u64, u64)>,
+    configured: bool,
 ) -> PyResult<String> {
     let Some((_, format)) = FORMATS.into_iter().find(|(name, _)| *name == format) else {
         return Err(PyValueError::new_err(format!("no format is called {format:?}")));
     };
-    let request = Request { select, ignore, region };
+    let request = Request { select, ignore, region, configured };
     py.detach(|| Ok(Checks::of_files(&paths, &request)?.render(format))).map_err(raised)
 }
 
@@ -151,7 +153,7 @@ fn write_error(path: &Path, error: &std::io::Error) -> PyErr {
 /// The exception for an error. What is wrong with a file is a builtin one, with the file's name.
 fn raised(error: CheckError) -> PyErr {
     match error {
-        CheckError::Rule(message) => PyValueError::new_err(message),
+        CheckError::Rule(message) | CheckError::Settings(message) => PyValueError::new_err(message),
         CheckError::Read(path, error) => read_error(&path.display().to_string(), &error),
     }
 }

@@ -40,6 +40,13 @@ fn missing_edge(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Option<S
         note.push('\n');
         if reach.number.0 == 0 {
             let _ = write!(note, "{waiter} has never waited for {awaited}");
+        } else if reach.by_host {
+            let place = in_parentheses(log, reach.site);
+            let number = reach.number;
+            let _ = write!(
+                note,
+                "only a wait of the host orders {waiter} after {awaited}, up to {number}{place}"
+            );
         } else {
             let place = in_parentheses(log, reach.site);
             let _ = write!(note, "{waiter} has waited for {awaited} only up to {}{place}", reach.number);

@@ -30,6 +30,7 @@ class Totals:
         tests: How many tests had operations.
         operations: How many these were.
         forked: How many tests ran in processes that were forked, which are not recorded.
+        hidden: How many findings are not shown: known from a baseline, or of rules that are not reported.
         dropped: How many traces with hazards were not kept, for want of room.
         traces: The traces of the processes that ran tests.
         failing: Traces with hazards, what is ignored there, and the fingerprints of what is left.
@@ -42,6 +43,7 @@ class Totals:
     tests: int = 0
     operations: int = 0
     forked: int = 0
+    hidden: int = 0
     dropped: int = 0
     traces: list[str] = field(default_factory=list)
     failing: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
@@ -160,7 +162,12 @@ class Ending:
             say.section(f"streamsan: {title}", red=True)
             say.line(text)
         loud = bool(
-            totals.elsewhere or totals.failing or totals.warnings or totals.unreadable or totals.forked
+            totals.elsewhere
+            or totals.failing
+            or totals.warnings
+            or totals.unreadable
+            or totals.forked
+            or totals.hidden
         )
         if not loud and (say.verbosity < 0 or not self._has_run):
             return
@@ -171,6 +178,10 @@ class Ending:
             say.line(f"not checked: {line}")
         if totals.forked:
             say.line(f"not checked: {_count(totals.forked, 'test')} in processes that were forked")
+        if totals.hidden:
+            say.line(
+                f"not shown: {_count(totals.hidden, 'finding')} (baseline, or rules that are not reported)"
+            )
         seen = (
             f"{_count(totals.tests, 'test')} with CUDA operations ({_count(totals.operations, 'operation')})"
         )
@@ -220,6 +231,7 @@ class Ending:
             except (TraceError, OSError, RuntimeError) as error:
                 self._totals.unreadable.append(f"{what}: {error}")
                 continue
+            self._totals.hidden += verdict.hidden
             self._add(what, verdict, path, ignore)
 
     def _check_whole(self) -> None:
@@ -232,6 +244,7 @@ class Ending:
         except (RuntimeError, OSError) as error:
             self._totals.unreadable.append(f"{trace}: {error}")
             return
+        self._totals.hidden += verdict.hidden
         if verdict.lost:
             self._totals.unreadable.append(f"{trace}: a part of it was lost, such as when the disk is full")
         if missed and verdict.fails:

@@ -29,6 +29,7 @@ class Verdict:
         fingerprints: Those of the findings.
         later: The numbers of their later operations.
         lost: Whether a part of the trace is lost.
+        hidden: How many findings are not shown: known from a baseline, or of rules that are not reported.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Verdict:
     fingerprints: tuple[str, ...]
     later: tuple[int, ...]
     lost: bool
+    hidden: int
 
 
 class Judge:
@@ -132,6 +134,7 @@ def _verdict(document: dict[str, Any], text: str, fails: bool) -> Verdict:
         fingerprints=tuple(finding["fingerprint"] for finding in findings),
         later=tuple(finding["second"]["op"] for finding in findings),
         lost=any(gap["reason"] in ("lost-events", "damaged") for gap in document["gaps"]),
+        hidden=document["hidden"],
     )
 
 

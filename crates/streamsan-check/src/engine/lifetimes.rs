@@ -71,9 +71,14 @@ impl Engine {
         let (space, start, owner, touched) = (block.space, block.address, block.owner, block.touched);
         let needed = match space {
             MemorySpace::Cached(device) => {
-                let mut uses =
-                    self.shadow.of_block(slot, id, |used| !self.order.before_all_of(used.epoch(), owner));
-                if !uses.is_empty() {
+                let order = &self.order;
+                let chain = order.chain_of(owner);
+                let pending = |used: &Touch| {
+                    !chain.is_some_and(|chain| order.ordered(used.epoch(), chain))
+                        && !order.passed(used.epoch())
+                };
+                if self.shadow.any_of_block(slot, id, pending) {
+                    let mut uses = self.shadow.of_block(slot, id, pending);
                     let known = self.order.knowledge(owner, event.number);
                     uses.retain(|used| !known.is_after(used.epoch()));
                     self.order.take_back(known);

@@ -59,6 +59,7 @@ impl Case {
                 actor: Actor::Stream(DEFAULT),
                 number: OpNumber(1188),
                 site: reach,
+                by_host: false,
             }),
             count: 312,
             fix: Some(Fix {

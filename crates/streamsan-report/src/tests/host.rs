@@ -53,8 +53,12 @@ fn host(rule: Rule, line: u32, (first, second): (AccessMode, AccessMode)) -> Cas
     let place = &mut finding.second;
     (place.number, place.actor, place.site) = (OpNumber(40), Actor::Host, touched);
     (place.label, place.access, place.kind) = (empty, Some(second), None);
-    finding.ordered_up_to =
-        Some(OrderedUpTo { actor: Actor::Stream(SIDE), number: OpNumber(0), site: SiteId(0) });
+    finding.ordered_up_to = Some(OrderedUpTo {
+        actor: Actor::Stream(SIDE),
+        number: OpNumber(0),
+        site: SiteId(0),
+        by_host: false,
+    });
     case
 }
 

@@ -37,8 +37,12 @@ fn reuse(rule: Rule) -> Case {
     finding.free = Some(place(904, Actor::Host, free, None));
     finding.second = place(905, Actor::Stream(DEFAULT), write, Some(AccessMode::Write));
     finding.second.label = fill;
-    finding.ordered_up_to =
-        Some(OrderedUpTo { actor: Actor::Stream(SIDE), number: OpNumber(0), site: SiteId(0) });
+    finding.ordered_up_to = Some(OrderedUpTo {
+        actor: Actor::Stream(SIDE),
+        number: OpNumber(0),
+        site: SiteId(0),
+        by_host: false,
+    });
     wait(&mut case, &[(DEFAULT, SIDE, false)], frame);
     case
 }

@@ -38,6 +38,16 @@ fn both_places_are_one_line() {
 }
 
 #[test]
+fn a_wait_of_the_host_is_not_called_the_streams() {
+    let mut case = Case::read_after_write();
+    case.finding().ordered_up_to.as_mut().unwrap().by_host = true;
+    let text = full(&case);
+    let line = "only a wait of the host orders `side` after the default stream, up to #1188 (data.py:9)";
+    assert!(text.contains(line), "{text}");
+    assert!(!text.contains("has waited for"), "{text}");
+}
+
+#[test]
 fn never_waited_and_the_opposite_wait_exists() {
     let mut case = Case::read_after_write();
     let site = case.site("train.py", 37, 0, 0, "step");
