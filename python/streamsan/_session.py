@@ -38,8 +38,8 @@ class sanitize(ContextDecorator):
     The check reads the trace that the process writes. At the end of the block it has caught up; a block
     without errors costs no more than checking its events. Can also be used as a decorator.
 
-    What is an error is what the project says: `error` and `warn` of `[tool.streamsan]`. Its other settings are for
-    commands; give `select` and `ignore` here.
+    What is an error is what the project says: `error` and `warn` of `[tool.streamsan]`. Its other settings
+    are for commands; give `select` and `ignore` here.
 
     Args:
         select: Only these rules: codes, names, or the start of a code.
@@ -172,8 +172,8 @@ class _Monitor:
             complete = self._advance(last)
             self._open.remove(session)
             complete = complete and not self._live.leaves_out_errors()
-        # Another thread may take a while to write what it has begun, and some rules look at every execution of a line.
-        # Then the report decides.
+        # Another thread may take a while to write what it has begun, and some rules look at every execution
+        # of a line. Then the report decides.
         session.suspicious |= not complete
         return last
 
