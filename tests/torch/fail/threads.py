@@ -20,6 +20,6 @@ loader = threading.Thread(target=load)
 loader.start()
 kept = []
 while (batch := batches.get()) is not None:
-    kept.append(batch + 1)  # error: [SS101] after (1)
+    kept += [batch, batch + 1]  # error: [SS101] after (1)
 loader.join()
 torch.cuda.synchronize()
