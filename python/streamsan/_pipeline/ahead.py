@@ -106,11 +106,16 @@ def _batches(
     loads = intake.loads(iterator)
     try:
         while True:
-            # One is staged while those before are uploaded: into all slots, the next one's included.
-            while len(staged) + len(ready) <= count and (load := next(loads, None)) is not None:
+            # Of two loads that wait for their upload, one is staged while the other is uploaded. With more, a
+            # staging buffer would be filled again before its upload was submitted.
+            while len(staged) < 2 and len(staged) + len(ready) <= count:
+                load = next(loads, None)
+                if load is None:
+                    break
                 staged.append(load)
-            while staged and len(ready) < count:
+            if staged and len(ready) < count:
                 upload(staged.popleft())
+                continue
             if not ready:
                 return
             yield from give()

@@ -10,6 +10,12 @@ for pin in (True, False):
     for slots in (2, 3, 5):
         sums = [batch.sum() for batch in streamsan.prefetch(source, slots=slots)]
         assert [total.item() for total in sums] == [64.0 * index for index in range(11)], (pin, slots)
+# A staging buffer is not filled again before its upload was submitted: once it was, now and then.
+for _ in range(20):
+    many = [torch.full((64,), float(index)) for index in range(40)]
+    for slots in (2, 3, 5):
+        sums = [batch.sum() for batch in streamsan.prefetch(many, slots=slots)]
+        assert [total.item() for total in sums] == [64.0 * index for index in range(40)], slots
 assert list(streamsan.prefetch([])) == []
 assert [batch.item() for batch in streamsan.prefetch([torch.tensor(5.0)])] == [5.0]
 
