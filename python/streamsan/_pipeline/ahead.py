@@ -66,7 +66,8 @@ def _batches(
         home = torch.cuda.current_stream(device)
         up = torch.cuda.Stream(device)
     up.wait_stream(home)
-    intake = Intake(count, size, size, 1, Layouts(), home)
+    # Before the first upload one more load than there are slots is staged.
+    intake = Intake(count + 1, size, size, 1, Layouts(), home)
     uploaded = [torch.cuda.Event() for _ in slots]
     used = [torch.cuda.Event() for _ in slots]
     ready: deque[tuple[Item, int, list[torch.Tensor]]] = deque()

@@ -20,8 +20,11 @@ impl Taken {
     /// What the arguments ask for; with `auto`, a GPU if there is one.
     pub(super) fn choose(arguments: &RunArguments, python: &Python) -> Result<Self, Fault> {
         let only_virtual = only_virtual(arguments);
+        // A program of a virtual run that starts us again finds the virtual device's driver.
+        let inside = std::env::var_os(variables::DEVICE).is_some_and(|device| device == "virtual");
         match (arguments.device, only_virtual) {
             (Device::Virtual, _) | (Device::Auto, Some(_)) => Ok(Self::Virtual),
+            (Device::Auto, None) if inside => Ok(Self::Virtual),
             (Device::Cuda, Some(option)) => {
                 Err(Fault::new(format!("{option} is for the virtual device, and --device cuda is not"))
                     .help("--device virtual records the same program without a GPU"))
