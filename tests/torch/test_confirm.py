@@ -112,3 +112,18 @@ def confirm(program: str, folder: Path, status: int = 66) -> str:
     )
     assert ended.returncode == status, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
+
+
+def test_operations_in_graphs_are_not_tried(tmp_path: Path) -> None:
+    program = """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = x * 2
+torch.cuda.synchronize()
+with torch.cuda.stream(side):
+    x.fill_(3)
+graph.replay()
+"""
+    said = confirm(START + program, tmp_path)
+    assert re.search(r"SS501 program.py:\d+ and program.py:\d+: not tried: operations in graphs", said), said
+    assert "confirming" not in said

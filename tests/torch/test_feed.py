@@ -3,6 +3,8 @@
 import pytest
 
 SOURCE = """\
+import time
+
 import torch
 
 side = torch.cuda.Stream()
@@ -26,7 +28,9 @@ while not generic.query():  # (generic query)
 pinned = torch.ones(1024).pin_memory()  # (pin)
 pinned_address = pinned.data_ptr()
 uploaded = pinned.to("cuda", non_blocking=True)  # (upload)
+time.sleep(0.1)
 del pinned  # (drop pinned)
+time.sleep(0.1)
 again = torch.empty(1024, pin_memory=True)  # (pin again)
 assert again.data_ptr() == pinned_address
 

@@ -123,7 +123,8 @@ fn parse(text: &str, mut mistake: impl FnMut(String)) -> Option<(Vec<Rule>, Stri
             None => mistake(unknown(name)),
         }
     }
-    let reason = reason.trim_start_matches([':', '-', ' ']).trim();
+    let between = |character: char| character.is_whitespace() || ":-".contains(character);
+    let reason = reason.trim_start_matches(between).trim_end();
     if list.trim().is_empty() {
         mistake(format!("this ignore names no rule, so it ignores nothing; {FORM}"));
     } else if reason.is_empty() {

@@ -11,14 +11,18 @@ def by_nccl(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     Other back ends are given host tensors over the same bytes: what they do with the memory of a device is
     not in torch's code for CUDA.
     """
-    values = [*args, *kwargs.values()]
-    if not any(_on_device(value) for value in values):
+    if not on_device(args, kwargs):
         return False
-    for value in values:
+    for value in (*args, *kwargs.values()):
         if isinstance(value, torch.ScriptObject) and "ProcessGroup" in str(value._type()):
             group = torch.distributed.ProcessGroup.unbox(value)
             return bool(group._get_backend(torch.device("cuda")).name() == "nccl")
     return False
+
+
+def on_device(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+    """Returns whether tensors of a device are among the arguments."""
+    return any(_on_device(value) for value in (*args, *kwargs.values()))
 
 
 def _on_device(value: object) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from streamsan import _core
 from streamsan._watch import after_import
+from streamsan.torch.printing import ALL_OFF
 
 
 def keep_compiler_out() -> None:
@@ -36,10 +37,8 @@ def _adapt() -> None:
 def let_it_compile() -> None:
     """Has the compiler turn all modes off while it works, ours too, as torch means it to."""
     frames: Any = importlib.import_module("torch._dynamo.convert_frame")
-    # Elsewhere ours stays on.
-    plain = getattr(getattr(frames, "_disable_current_modes", None), "__wrapped__", None)
-    if plain is not None:
-        frames._disable_current_modes = plain
+    # Elsewhere ours stays on. The compiler may have been imported before or after that was arranged.
+    frames._disable_current_modes = ALL_OFF
 
 
 def generated_code() -> str:

@@ -75,6 +75,9 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
         if route is Route.GROUP and collectives.by_nccl(args, kwargs):
             with self:
                 return func._op_dk(torch._C.DispatchKey.CUDA, *args, **kwargs)
+        if route is Route.GROUP and self.compute is None and collectives.on_device(args, kwargs):
+            # Gloo copies on streams of its own, which is recorded, and works on the host.
+            return func(*args, **kwargs)
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
         if route is Route.KERNEL and device >= 0:

@@ -14,16 +14,18 @@ import torch.utils._python_dispatch as python_dispatch
 
 from streamsan.torch.observe import ObserveMode
 
+# torch's own way to turn all modes off.
+_native: Any = python_dispatch
+ALL_OFF: Any = _native._disable_current_modes
+
 
 def keep_mode_on() -> None:
     """Makes torch's way to turn all modes off leave ours on."""
-    module: Any = python_dispatch
-    disable = module._disable_current_modes
 
-    @functools.wraps(disable)
+    @functools.wraps(ALL_OFF)
     @contextmanager
     def disable_others(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        with disable(*args, **kwargs) as disabled:
+        with ALL_OFF(*args, **kwargs) as disabled:
             own = next((mode for mode in disabled or () if isinstance(mode, ObserveMode)), None)
             if own is None:
                 yield disabled
@@ -31,4 +33,4 @@ def keep_mode_on() -> None:
                 with own:
                     yield disabled
 
-    module._disable_current_modes = disable_others
+    _native._disable_current_modes = disable_others

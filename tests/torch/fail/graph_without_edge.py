@@ -15,4 +15,3 @@ with torch.cuda.graph(graph):
 torch.cuda.synchronize()
 graph.replay()
 torch.cuda.synchronize()
-assert z[0].item() == 3

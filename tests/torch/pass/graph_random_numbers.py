@@ -9,6 +9,8 @@ with torch.cuda.graph(graph):
     x = torch.randn(64, device="cuda")
     dropped = torch.nn.functional.dropout(torch.ones(10_000, device="cuda"), 0.5)
     y = torch.rand(64, device="cuda", generator=own)
+# torch writes the seeds on the capture's stream at its begin, and on the launch's stream at each launch.
+torch.cuda.synchronize()
 own.manual_seed(7)
 torch.manual_seed(3)
 launches = []

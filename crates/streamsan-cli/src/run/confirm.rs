@@ -46,9 +46,17 @@ pub(super) struct Confirmation<'a, Prepare> {
 impl<Prepare: Fn(&Path) -> Result<Command, Fault>> Confirmation<'_, Prepare> {
     /// Runs the program again and says what came of it.
     pub(super) fn run(&self) -> Result<(), Fault> {
-        let tried = &self.suspects[..self.suspects.len().min(MOST)];
-        if tried.is_empty() {
+        if self.suspects.is_empty() {
             say("nothing to confirm: there are no errors with two operations");
+            return Ok(());
+        }
+        let (in_graphs, others): (Vec<Suspect>, Vec<Suspect>) =
+            self.suspects.iter().cloned().partition(|suspect| suspect.in_graph);
+        for suspect in &in_graphs {
+            say(&format!("{suspect}: not tried: operations in graphs are not made late"));
+        }
+        let tried = &others[..others.len().min(MOST)];
+        if tried.is_empty() {
             return Ok(());
         }
         let folder = Folder::new("confirm")?;
@@ -57,13 +65,13 @@ impl<Prepare: Fn(&Path) -> Result<Command, Fault>> Confirmation<'_, Prepare> {
             if tried.len() == 1 { "1 error".to_owned() } else { format!("{} errors", tried.len()) },
             tried.len() + 2
         ));
-        let reference = self.once(&folder, "first", None)?;
-        let second = self.once(&folder, "second", None)?;
+        let reference = self.once(&folder, "first", tried, None)?;
+        let second = self.once(&folder, "second", tried, None)?;
         let mut confirmed = 0;
         let mut lines = Vec::new();
         for (index, suspect) in tried.iter().enumerate() {
-            let late = self.once(&folder, &format!("late{index}"), Some(index))?;
-            let (shown, verdict) = self.verdict(index, &reference, &second, &late);
+            let late = self.once(&folder, &format!("late{index}"), tried, Some(index))?;
+            let (shown, verdict) = self.verdict(suspect, index, &reference, &second, &late);
             confirmed += usize::from(shown);
             lines.push(format!("  {suspect}: {verdict}"));
         }
@@ -71,18 +79,24 @@ impl<Prepare: Fn(&Path) -> Result<Command, Fault>> Confirmation<'_, Prepare> {
         for line in lines {
             say(&line);
         }
-        if self.suspects.len() > MOST {
-            say(&format!("  {} more errors were not tried", self.suspects.len() - MOST));
+        if others.len() > MOST {
+            say(&format!("  {} more errors were not tried", others.len() - MOST));
         }
         Ok(())
     }
 
-    fn once(&self, folder: &Folder, name: &str, late: Option<usize>) -> Result<Shown, Fault> {
+    fn once(
+        &self,
+        folder: &Folder,
+        name: &str,
+        tried: &[Suspect],
+        late: Option<usize>,
+    ) -> Result<Shown, Fault> {
         let results = folder.file(&format!("{name}.results"));
         std::fs::create_dir(&results)
             .map_err(|error| Fault::new(format!("cannot make the folder {}: {error}", results.display())))?;
         let path = folder.file(&format!("{name}.plan"));
-        plan::write(&path, self.suspects, late, LATE, &results)?;
+        plan::write(&path, tried, late, LATE, &results)?;
         let mut command = (self.prepare)(&folder.file(&format!("{name}.sstrace")))?;
         let side = Side::new(&mut command, folder, name, false)?;
         command
@@ -93,8 +107,14 @@ impl<Prepare: Fn(&Path) -> Result<Command, Fault>> Confirmation<'_, Prepare> {
     }
 
     /// Whether the finding showed, and the sentence for it.
-    fn verdict(&self, index: usize, reference: &Shown, second: &Shown, late: &Shown) -> (bool, String) {
-        let suspect = &self.suspects[index];
+    fn verdict(
+        &self,
+        suspect: &Suspect,
+        index: usize,
+        reference: &Shown,
+        second: &Shown,
+        late: &Shown,
+    ) -> (bool, String) {
         let how = if self.on_virtual_device {
             "with copies as late as its waits allow".to_owned()
         } else {
@@ -110,7 +130,7 @@ impl<Prepare: Fn(&Path) -> Result<Command, Fault>> Confirmation<'_, Prepare> {
         }
         let own: BTreeSet<Subject> =
             differences(&reference.observed, &second.observed).into_iter().map(|one| one.what).collect();
-        let by_output = differences(&reference.observed, &late.observed);
+        let by_output = differences(&late.observed, &reference.observed);
         if let Some(one) = by_output.into_iter().find(|one| !own.contains(&one.what)) {
             return (
                 true,
@@ -128,7 +148,7 @@ impl<Prepare: Fn(&Path) -> Result<Command, Fault>> Confirmation<'_, Prepare> {
         } else if self.on_virtual_device {
             "the bytes were the same, but kernels are never late on the virtual device; a GPU shows more"
         } else {
-            "the bytes were the same in this run, which proves nothing"
+            "the bytes were the same in this run, which proves nothing (a kernel's first launch can wait by itself)"
         };
         (false, format!("not shown: {why}"))
     }

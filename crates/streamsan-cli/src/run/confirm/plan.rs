@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 use streamsan_check::{Finding, Level, Place};
-use streamsan_trace::Tables;
+use streamsan_trace::{OpKind, Tables};
 
 /// A finding that can be tried.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -13,6 +13,9 @@ pub(in crate::run) struct Suspect {
     pub(super) first: Operation,
     second: Operation,
     lifetime: bool,
+    /// Whether one of the two is a node of a graph, which no operator of a launch stands for.
+    #[serde(skip)]
+    pub(super) in_graph: bool,
     #[serde(skip)]
     rule: &'static str,
 }
@@ -47,6 +50,10 @@ impl Suspect {
                 first: Operation::new(finding.first.as_ref()?, tables)?,
                 second: Operation::new(&finding.second, tables)?,
                 lifetime: finding.free.is_some(),
+                in_graph: [finding.first.as_ref(), Some(&finding.second)]
+                    .into_iter()
+                    .flatten()
+                    .any(|place| place.kind == Some(OpKind::GraphLaunch)),
                 rule: finding.rule.code(),
             })
         };
