@@ -89,7 +89,7 @@ pub(crate) struct Engine {
     /// The last one that did.
     last_side_thread: Option<ThreadId>,
     /// Last wait of a stream that made no edge.
-    pub(crate) last_idle_wait: FxHashMap<StreamId, (WaitCall, EventId)>,
+    pub(crate) last_idle_wait: FxHashMap<StreamId, (WaitCall, EventId, bool)>,
     visits: HashMap<ThreadId, Visit>,
     /// Page-locked blocks to which a pointer was given away, and to what.
     escaped: FxHashMap<BlockId, StringId>,
@@ -174,7 +174,8 @@ impl Engine {
                         self.last_wait_of.insert(stream, (call, from));
                     }
                     WaitOutcome::SelfWait | WaitOutcome::Unrecorded => {
-                        self.last_idle_wait.insert(stream, (call, awaited));
+                        let own = outcome == WaitOutcome::SelfWait;
+                        self.last_idle_wait.insert(stream, (call, awaited, own));
                     }
                 }
                 self.call(event, Call::Wait, wait_property(outcome), tables, sink);

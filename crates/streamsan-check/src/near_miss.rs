@@ -73,15 +73,12 @@ pub(crate) fn waited_elsewhere(hazard: &Hazard, engine: &Engine) -> Option<(Wait
 
 /// A wait of the later stream, after the first operation, that made no edge.
 fn idle_wait(hazard: &Hazard, engine: &Engine, second: StreamId) -> Option<Note> {
-    let (call, event) = *engine.last_idle_wait.get(&second)?;
+    let (call, event, own) = *engine.last_idle_wait.get(&second)?;
     let (wait, site) = (call.number, call.site);
     if wait < hazard.first {
         return None;
     }
-    Some(match engine.order.last_record(event) {
-        Some(_) => Note::SelfWait { wait, site, event },
-        None => Note::UnrecordedWait { wait, site, event },
-    })
+    Some(if own { Note::SelfWait { wait, site, event } } else { Note::UnrecordedWait { wait, site, event } })
 }
 
 /// A wait of the later stream, after the first operation, for a third stream.

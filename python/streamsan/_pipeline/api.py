@@ -56,8 +56,8 @@ def pipeline(
             input beyond the call: a later item gets the same memory. If it runs out of device memory, slots
             are given back and it is called again for the same item (not with ``grad``).
         tensors: The items: CPU tensors, or tuples, lists, dicts and dataclasses of them; any iterable, also a
-            generator or a DataLoader. Page-locked tensors are copied from where they are and must not be
-            changed before their result is there; others go through a staging buffer.
+            generator or a DataLoader. Page-locked tensors are copied from where they are; others go through a
+            staging buffer. No tensor of an item may be changed before its result is there.
         slots: Items on the device at once. By default four, fewer if they do not fit into ``memory``.
         memory: Device memory for the slots, in bytes or as text (``"2GiB"``). By default half of what is
             free.

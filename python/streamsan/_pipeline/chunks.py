@@ -58,16 +58,19 @@ class Chunks:
             shape = flatten(source, leaves)
             try:
                 runs, rows = self._runs(leaves)
-            except ValueError as error:
+                cut = len(runs) > 1
+                parts = [
+                    rebuild(shape, [leaf[begin:end] for leaf in leaves]) if cut else source for begin, end in runs
+                ]
+            except Exception as error:  # Whatever a source of the program's own raises is this item's failure.
                 self._pieces[number] = _Piece(index, 0, 0, 0, cut=False)
                 number += 1
                 yield Refused(error)
                 continue
-            for begin, end in runs:
-                cut = len(runs) > 1
+            for (begin, end), part in zip(runs, parts, strict=True):
                 self._pieces[number] = _Piece(index, begin, end, rows, cut)
                 number += 1
-                yield rebuild(shape, [leaf[begin:end] for leaf in leaves]) if cut else source
+                yield part
 
     def given(self, index: int, found: Signature) -> list[torch.Tensor] | None:
         """Returns the rows of the item's result that a piece's result goes to.

@@ -77,7 +77,8 @@ class Outlet:
                 places = dict(zip(map(id, load.live), stage.views(load.key), strict=True))
                 staged = [places[id(item)] for item in live]
                 return Transfer([slot.span(load.size)], [stage.span(load.size)], nbytes, staged, stage)
-            if last and size <= slot.size and not any([item.in_slot for item in live]):
+            # A result in its slot is not moved, nor written over by that of another item.
+            if last and size <= slot.size and not any([item.in_slot or item.in_place for item in live]):
                 torch._foreach_copy_([view for tensors in slot.views(key) for view in tensors], found)
                 # What the function made was read on its own stream: it may go at once, or be written again.
                 slot.kept, part.shared = None, False

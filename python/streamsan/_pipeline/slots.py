@@ -138,14 +138,22 @@ class Stages:
         return sum(stage.size for stage in tuple(self._stages))
 
 
+def _references_when_alone(leaves: Sequence[object], position: int) -> int:
+    leaf = leaves[position]
+    return sys.getrefcount(leaf)
+
+
+# The list, a variable, and the argument of the call; newer versions of Python count fewer.
+_ALONE = _references_when_alone([object()], 0)
+
+
 def is_shared(leaves: Sequence[torch.Tensor], position: int) -> bool:
     """Whether somebody but the list holds a tensor that a function returned, or its memory.
 
     Then the function may write to it again while the download still reads it.
     """
     leaf = leaves[position]
-    # The list, this variable, and the argument of the call.
-    if sys.getrefcount(leaf) > 3:
+    if sys.getrefcount(leaf) > _ALONE:
         return True
     count = getattr(torch._C, "_storage_Use_Count", None)
     # Who holds the tensor that a view is of cannot be seen.

@@ -107,3 +107,11 @@ weight = torch.full((64,), 2.0, device="cuda", requires_grad=True)
 for function, grad in ((lambda x: x.mul_(2), False), (lambda x: x.mul_(weight), True), (lambda x: x * weight, True)):
     results = streamsan.pipeline(function, even, grad=grad)
     assert [result[1, 63].item() for result in results] == doubled and results[3].shape == (2, 64)
+
+# Results in place beside new ones of another size in one load: none is written over another.
+mixed = [
+    torch.full((1024,), float(index), dtype=torch.float16 if index % 2 == 0 else torch.float32)
+    for index in range(COUNT)
+]
+results = streamsan.pipeline(lambda x: x.float(), mixed, item_bytes=4096, pack=2)
+assert all((result == index).all() for index, result in enumerate(results))

@@ -33,6 +33,12 @@ use streamsan_trace::{
     MemorySpace, OpKind, OpNumber, StreamId, Tables,
 };
 
+/// Nodes that a graph gets by launches in its capture, at most: more than programs have, and a file could ask for any
+/// number.
+const MOST_NODES: usize = 1 << 20;
+/// Likewise accesses.
+const MOST_ACCESSES: usize = 1 << 23;
+
 /// All graphs of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Graphs {
@@ -265,7 +271,8 @@ impl Engine {
                         capture.engine.last_wait_of.insert(stream, (call, from));
                     }
                     WaitOutcome::SelfWait | WaitOutcome::Unrecorded => {
-                        capture.engine.last_idle_wait.insert(stream, (call, awaited));
+                        let own = outcome == WaitOutcome::SelfWait;
+                        capture.engine.last_idle_wait.insert(stream, (call, awaited, own));
                     }
                 }
                 self.call(event, Call::Wait, wait_property(outcome), tables, sink);
@@ -438,6 +445,12 @@ impl Engine {
             sink.gap(GapReason::UnseenGraph, label, number);
             return;
         };
+        let nodes = capture.graph.nodes.len() + graph.nodes.len();
+        let accesses = capture.graph.accesses.len() + graph.accesses.len();
+        if nodes > MOST_NODES || accesses > MOST_ACCESSES {
+            sink.gap(GapReason::UnseenGraph, label, number);
+            return;
+        }
         for node in &graph.nodes {
             let origin = self.launched(event, node);
             self.node(capture, stream, (number, origin), &graph.accesses[node.accesses.clone()], tables);

@@ -88,6 +88,12 @@ impl Difference {
         format!("{}: {}; {second}: {}", self.subject(), self.first, self.second)
     }
 
+    /// Whether the two still differ with their digits left out.
+    pub(in crate::run) fn is_in_words(&self) -> bool {
+        let words = |text: &str| text.replace(|character: char| character.is_ascii_digit(), "");
+        words(&self.first) != words(&self.second)
+    }
+
     fn subject(&self) -> String {
         match &self.what {
             Subject::Status => "exit status".to_owned(),
