@@ -11,7 +11,7 @@ use streamsan_record::collectives::{CallPlace, Collective, CollectiveCall, Rank,
 use streamsan_record::{Recorder, report};
 
 use crate::recording::begin;
-use crate::streams::stream as resolved;
+use crate::streams::{Stream, stream as resolved};
 
 /// `ncclResult_t`.
 #[repr(transparent)]
@@ -76,15 +76,15 @@ struct Asked {
     receive: u64,
     bytes: u64,
     rank: Rank,
-    stream: u64,
+    /// As it was at the call: at the end of a group another device may be current.
+    stream: Stream,
     place: CallPlace,
 }
 
 impl Asked {
     fn record(&self, recorder: &'static Recorder) {
         let touched = self.what.touches(self.send, self.receive, self.bytes, self.rank);
-        let stream = resolved(recorder, self.stream);
-        let (handle, device) = (stream.handle, stream.device);
+        let (handle, device) = (self.stream.handle, self.stream.device);
         let call = CollectiveCall { stream: handle, device, name: self.what.name(), touched: &touched };
         recorder.collective(&call, self.place);
     }
@@ -126,16 +126,14 @@ fn asked(status: Status, what: Collective, arguments: &Arguments) -> Status {
     let rank = Rank { own: own.cast_unsigned(), all: all.cast_unsigned() };
     let bytes = (count as u64).saturating_mul(element);
     report(|recorder| {
+        let stream = resolved(recorder, stream);
         let asked = Asked { what, send, receive, bytes, rank, stream, place: recorder.call_place() };
-        let alone = GROUP.with_borrow_mut(|group| {
-            if group.depth == 0 {
-                return Some(asked);
-            }
-            group.waiting.push(asked);
-            None
-        });
-        if let Some(alone) = alone {
-            alone.record(recorder);
+        // A thread that ends, and destroys its communicators, has no group any more.
+        let in_group = GROUP.try_with(|group| group.borrow().depth > 0).unwrap_or(false);
+        if in_group {
+            GROUP.with_borrow_mut(|group| group.waiting.push(asked));
+        } else {
+            asked.record(recorder);
         }
     });
     status
@@ -145,7 +143,7 @@ fn asked(status: Status, what: Collective, arguments: &Arguments) -> Status {
 extern "C" fn ncclGroupStart() -> Status {
     let status = nccl!(ncclGroupStart());
     if status == Status::SUCCESS {
-        GROUP.with_borrow_mut(|group| group.depth += 1);
+        let _ended = GROUP.try_with(|group| group.borrow_mut().depth += 1);
     }
     status
 }
@@ -153,10 +151,12 @@ extern "C" fn ncclGroupStart() -> Status {
 #[unsafe(no_mangle)]
 extern "C" fn ncclGroupEnd() -> Status {
     let status = nccl!(ncclGroupEnd());
-    let waiting = GROUP.with_borrow_mut(|group| {
+    let waiting = GROUP.try_with(|group| {
+        let mut group = group.borrow_mut();
         group.depth = group.depth.saturating_sub(1);
         if group.depth == 0 { std::mem::take(&mut group.waiting) } else { Vec::new() }
     });
+    let waiting = waiting.unwrap_or_default();
     if status.has_begun() && !waiting.is_empty() {
         report(|recorder| waiting.iter().for_each(|asked| asked.record(recorder)));
     }

@@ -81,6 +81,20 @@ unseen! {
 
 // The same calls in programs that are built for per-thread default streams.
 unseen! {
+    __cudaLaunchKernel_ptsz
+    cudaGraphInstantiateWithParams_ptsz
+    cudaLaunchCooperativeKernel_ptsz
+    cudaMallocFromPoolAsync_ptsz
+    cudaMemcpy2D_ptds
+    cudaMemcpy3DAsync_ptsz
+    cudaMemcpy3D_ptds
+    cudaMemcpyFromSymbolAsync_ptsz
+    cudaMemcpyFromSymbol_ptds
+    cudaMemcpyToSymbolAsync_ptsz
+    cudaMemcpyToSymbol_ptds
+    cudaMemset2DAsync_ptsz
+    cudaMemset2D_ptds
+    cudaStreamBeginCaptureToGraph_ptsz
     cudaEventRecordWithFlags_ptsz
     cudaEventRecord_ptsz
     cudaFreeAsync_ptsz

@@ -145,14 +145,14 @@ unsafe extern "C" fn allocation(_this: *const c_void, _kind: c_int, pointer: usi
     let device = unsafe { (table.device_of)(pointer) };
     let (mut stream, mut name) = (0, block_name());
     // The allocator hands blocks out for the current stream of their device.
-    let known = if device == u32::MAX { Some(0) } else { native_stream(device) };
+    // Memory that the driver maps (expandable segments) is of no device that is known; most programs have one.
+    let device = if device == u32::MAX { 0 } else { device };
+    let known = native_stream(device);
     if let (Some(known), true) = (known, inside()) {
         stream = known;
     } else {
         with_python(|py| {
-            if device != u32::MAX {
-                stream = current_raw_stream(py, device).unwrap_or(0);
-            }
+            stream = current_raw_stream(py, device).unwrap_or(0);
             name = locate_callback(py);
         });
     }

@@ -183,7 +183,8 @@ pub fn attach<R>(action: impl FnOnce(Python<'_>) -> R) -> Option<R> {
 
 /// Whether a call of this thread was entered whose place is that of all that happens in it.
 pub fn inside() -> bool {
-    !OUTER.with_borrow(Vec::is_empty)
+    // A thread that ends has no place to tell any more; memory of a static object can still be freed then.
+    OUTER.try_with(|outer| !outer.borrow().is_empty()).unwrap_or(true)
 }
 
 /// Whether the calling thread holds the interpreter: then attaching waits for nobody.

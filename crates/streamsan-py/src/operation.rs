@@ -107,7 +107,13 @@ fn collect_outputs(
 
 /// Tells the recorder the sizes of blocks that a result brought to light.
 pub fn note_sizes(out: &Bound<'_, PyAny>) -> PyResult<()> {
-    for_each_tensor(out, &mut |tensor| if device_index(tensor)? >= 0 { tell_size(tensor) } else { Ok(()) })
+    for_each_tensor(out, &mut |tensor| {
+        if device_index(tensor)? >= 0 {
+            // A sparse tensor has no storage to ask for: its parts come by themselves.
+            drop(tell_size(tensor));
+        }
+        Ok(())
+    })
 }
 
 /// The accesses that the host is about to make to page-locked memory for an operator: its arguments on the host.

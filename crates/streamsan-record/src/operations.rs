@@ -172,7 +172,8 @@ impl Recorder {
 
     /// A call was made that is not implemented or not modelled. Each name is recorded once a thread and site.
     pub fn unsupported(&self, call: &str) {
-        self.locate(true);
+        // An allocator may hold a lock here that a thread with the interpreter waits for.
+        self.locate(false);
         let mut thread = self.begin();
         self.put_gap_once(&mut thread, GapReason::UnsupportedCall, call);
     }

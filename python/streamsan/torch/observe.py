@@ -93,11 +93,14 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
             if route is Route.COPY:
                 source, target = transfers.ends(operator, args, kwargs)
                 if source != target:
-                    if transfers.page_locks(source, target, operator, kwargs) or not transfers.is_plain(
+                    if args[0].layout is not torch.strided or args[0].is_nested:
+                        route = Route.REAL
+                    elif transfers.page_locks(source, target, operator, kwargs) or not transfers.is_plain(
                         operator, args, kwargs
                     ):
                         return self.copy_in_parts(operator, func, args, kwargs)
-                    route = Route.REAL
+                    else:
+                        route = Route.REAL
             if route is Route.REAL:
                 out = func(*args, **kwargs)
                 recorder.note_sizes(out)
