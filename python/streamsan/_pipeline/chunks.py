@@ -59,10 +59,11 @@ class Chunks:
             try:
                 runs, rows = self._runs(leaves)
                 cut = len(runs) > 1
-                parts = [
-                    rebuild(shape, [leaf[begin:end] for leaf in leaves]) if cut else source for begin, end in runs
-                ]
-            except Exception as error:  # Whatever a source of the program's own raises is this item's failure.
+                parts = [source]
+                if cut:
+                    parts = [rebuild(shape, [leaf[begin:end] for leaf in leaves]) for begin, end in runs]
+            # Whatever an object of the program's own raises is the failure of this item.
+            except Exception as error:
                 self._pieces[number] = _Piece(index, 0, 0, 0, cut=False)
                 number += 1
                 yield Refused(error)

@@ -184,8 +184,9 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, FileTensor]:
 class FileSink:
     """Writes results to a file, one behind the other, as the argument ``out`` of a pipeline.
 
-    What was written is the results of the first items in order, and after a kill at most a part of one more: a
-    program that is killed can go on from there. A failed item ends the writing, since later results would take its place.
+    What was written is the results of the first items in order, and after a kill at most a part of one more:
+    a program that is killed can go on from there. A failed item ends the writing, since later results would
+    take its place.
 
     Attributes:
         offsets: Where the result of each item begins, in bytes, and where the last one ends.
