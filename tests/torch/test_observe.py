@@ -127,7 +127,13 @@ def test_fail(file, tmp_path):
     test_scripts.assert_expected(file, test_scripts.findings(file, tmp_path, RUNNER))
 
 
-@pytest.mark.parametrize("file", test_scripts.scripts("pass"))
+# Its results go through kernels that change layouts on the way to the host, and those compute nothing here.
+VALUES_OF_KERNELS = {"pipeline_random"}
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in test_scripts.scripts("pass") if file.id not in VALUES_OF_KERNELS]
+)
 def test_pass(file, tmp_path):
     report = test_scripts.findings(file, tmp_path, RUNNER)
     assert report["findings"] == []

@@ -15,7 +15,7 @@ from streamsan._errors import CaptureError
 
 # Names below `torch`. Parts that only some versions have are asked for where they are used.
 NEEDED: Final = (
-    "_C.DispatchKey",
+    "_C.DispatchKey.CUDA",
     "_C.PyTorchFileWriter.write_record",
     "_C.StorageBase.data_ptr",
     "_C.TensorBase.untyped_storage",
@@ -43,6 +43,7 @@ NEEDED: Final = (
     "backends.cudnn",
     "backends.mha.set_fastpath_enabled",
     "cuda.CUDAGraph",
+    "cuda._sleep",
     "cuda.Event.wait",
     "cuda.Stream",
     "cuda.default_generators",
