@@ -32,8 +32,8 @@ def prefetch(
     Args:
         batches: Tensors of the CPU, or any nesting of them; a DataLoader for example. Page-locked ones are
             copied from where they are and must keep their values until the host has waited for the work on
-            that batch (`torch.cuda.synchronize()`, an event, `.item()` of its result). Others must keep them
-            until the batch was given.
+            that batch (a synchronize of the device or of an event, `.item()` of its result). Others must keep
+            them until the batch was given.
         slots: Batches on the device at once: the one in use and those that are uploaded ahead.
         item_bytes: Size of a slot, for batches of different sizes. By default the size of the first batch.
         device: The device; by default the current one.
