@@ -26,11 +26,11 @@ from typing import Any, Final, NamedTuple
 
 import torch
 from torch._ops import OpOverload
-from torch._subclasses import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from streamsan.torch.snapshots import Bytes, Snapshots, bytes_of
+from streamsan.torch.wrappers import Handling, handling
 
 # Set by `streamsan run --confirm`: the file with the plan.
 PLAN: Final = "STREAMSAN_CONFIRM"
@@ -189,12 +189,9 @@ class ConfirmMode(TorchDispatchMode):
     ) -> Any:
         """Makes the call; looks at it if it belongs to a finding."""
         kwargs = kwargs or {}
-        for kind in types:
-            if kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
-                if issubclass(kind, FakeTensor):
-                    return func(*args, **kwargs)
-                # A wrapper takes itself apart; its parts come back here.
-                return NotImplemented
+        how = handling(types)
+        if how is not Handling.OURS:
+            return NotImplemented if how is Handling.WRAPPER else func(*args, **kwargs)
         parts = self._rerun.parts(func)
         if not parts:
             return func(*args, **kwargs)
