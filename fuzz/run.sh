@@ -8,8 +8,9 @@
 #   new/TARGET      the inputs that reach something which fuzz/corpus/TARGET does not, as few as do it
 #   crashes/        inputs that broke a promise (a process goes on after one)
 #   logs/           what libFuzzer said
-# and is read again by the next run. The table at the end has executions, processor time, greatest memory and crashes;
-# the status is 1 if there was a crash.
+#   table.md        executions, processor time, greatest memory and crashes, also printed
+# and is read again by the next run. The table is there before the inputs are thinned out, which takes minutes more after
+# a long run: STREAMSAN_FUZZ_KEEP=0 leaves that out. The status is 1 if there was a crash.
 set -euo pipefail
 usage="usage: fuzz/run.sh SECONDS JOBS FOLDER PROGRAM [TARGET…]"
 seconds=${1:?"$usage"} jobs=${2:?"$usage"} folder=${3:?"$usage"} program=${4:?"$usage"}
@@ -60,6 +61,20 @@ for ((job = 0; job < jobs; job++)); do
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
 
+sum() { awk -v key="$1" '$1 == key { total += $2 } END { printf "%d", total }' "${@:2}"; }
+greatest() { awk -v key="$1" '$1 == key && $2 > most { most = $2 } END { printf "%d", most }' "${@:2}"; }
+{
+    echo "| target | executions | processor seconds | greatest memory, MiB | new inputs | crashes |"
+    echo "| --- | --- | --- | --- | --- | --- |"
+    for target in "${targets[@]}"; do
+        logs=()
+        for path in "$folder"/logs/"$target"-*; do [ "$path" = "$folder/logs/$target-merge" ] || logs+=("$path"); done
+        crashes=$(find "$folder/crashes" -name "$target-*" | wc -l)
+        echo "| $target | $(sum stat::number_of_executed_units: "${logs[@]}") | $(sum processor "${logs[@]}")" \
+            "| $(greatest stat::peak_rss_mb: "${logs[@]}") | $(find "$folder/work/$target" "$folder/new/$target" -type f | wc -l) | $crashes |"
+    done
+} | tee "$folder/table.md"
+
 # Of what was found, only what adds something is kept.
 keep() {
     local target=$1 kept="$folder/work/$1.kept"
@@ -70,24 +85,11 @@ keep() {
     for path in "$here/corpus/$target"/*; do rm -f "$kept/$(basename "$path")"; done
     rm -rf "$folder/new/$target" "$folder/work/$target" && mv "$kept" "$folder/new/$target"
 }
+[ "${STREAMSAN_FUZZ_KEEP:-1}" = 1 ] || targets=()
 pids=()
 for target in "${targets[@]}"; do
     keep "$target" &
     pids+=($!)
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
-
-sum() { awk -v key="$1" '$1 == key { total += $2 } END { printf "%d", total }' "${@:2}"; }
-greatest() { awk -v key="$1" '$1 == key && $2 > most { most = $2 } END { printf "%d", most }' "${@:2}"; }
-echo "| target | executions | processor seconds | greatest memory, MiB | new inputs kept | crashes |"
-echo "| --- | --- | --- | --- | --- | --- |"
-all=0
-for target in "${targets[@]}"; do
-    logs=()
-    for path in "$folder"/logs/"$target"-*; do [ "$path" = "$folder/logs/$target-merge" ] || logs+=("$path"); done
-    crashes=$(find "$folder/crashes" -name "$target-*" | wc -l)
-    all=$((all + crashes))
-    echo "| $target | $(sum stat::number_of_executed_units: "${logs[@]}") | $(sum processor "${logs[@]}")" \
-        "| $(greatest stat::peak_rss_mb: "${logs[@]}") | $(find "$folder/new/$target" -type f | wc -l) | $crashes |"
-done
-[ "$all" = 0 ]
+[ -z "$(ls -A "$folder/crashes")" ]
