@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # All that is tested on a GPU, one line each. Exits with 1 if something differs from what is expected.
 #
-# usage: tests/gpu/run.sh WHEEL [--corpus DIR] [--logs DIR] [--jobs N] [--steps NAME,...]
+# usage: tests/gpu/run.sh WHEEL [--corpus DIR] [--logs DIR] [--jobs N] [--steps NAME,...] [--soak SECONDS]
 #
 # WHEEL is a wheel of streamsan; it is installed into a folder of its own, beside the torch of `python3` (or $PYTHON).
 # DIR has scripts with their verdicts and a score.py, which is run with the command, the folder and `--device cuda`.
+# --soak runs tests/gpu/soak.py plainly and recorded for so long, as a last step called soak.
 set -uo pipefail
 
-usage() { sed -n '4,7s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '4,8s/^# \{0,1\}//p' "$0"; exit 2; }
 
-wheel= corpus= logs= jobs=8 steps=
+wheel= corpus= logs= jobs=8 steps= soak=
 while [ $# -gt 0 ]; do
   case $1 in
     --corpus) corpus=$(realpath "$2"); shift 2 ;;
     --logs) mkdir -p "$2"; logs=$(realpath "$2"); shift 2 ;;
     --jobs) jobs=$2; shift 2 ;;
     --steps) steps=,$2,; shift 2 ;;
+    --soak) soak=$2; shift 2 ;;
     -*) usage ;;
     *) [ -z "$wheel" ] || usage; wheel=$(realpath "$1"); shift ;;
   esac
@@ -61,4 +63,5 @@ if [ -n "$corpus" ]; then
 else
   echo "corpus       skipped: no --corpus DIR"
 fi
+[ -z "$soak" ] || step soak "$python" tests/gpu/soak_compare.py --seconds "$soak"
 exit $failed

@@ -1,11 +1,13 @@
 """`run --confirm`: on the virtual device a copy that is late can show a wrong value; nothing else can."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from test_forward import forwarded, seen
 
 START = """import torch
 side = torch.cuda.Stream()
@@ -72,6 +74,60 @@ print(z.clone()[-1].item())
 """,
         ["SS101 .*program.py:13: ", "SS101 program.py:12 and program.py:13: confirmed: .*output, line 1"],
     ),
+    "a graph's input is uploaded on another stream": (
+        """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = x * 2
+for step in range(2):
+    torch.cuda.synchronize()
+    ones.add_(1)
+    with torch.cuda.stream(side):
+        x.copy_(ones, non_blocking=True)
+    graph.replay()
+""",
+        ["SS501 program.py:15 and program.py:16: confirmed: .* other bytes in 2 of 2 executions$"],
+    ),
+    "a graph's input is filled by a kernel": (
+        """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = x * 2
+    z = x * 3
+torch.cuda.synchronize()
+with torch.cuda.stream(side):
+    x.fill_(3)
+graph.replay()
+""",
+        ["SS501 program.py:14 and program.py:15: not shown: the bytes were the same, but kernels"],
+    ),
+    "a graph's result is read too early": (
+        """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = x * 2
+torch.cuda.synchronize()
+graph.replay()
+with torch.cuda.stream(side):
+    z = y * 2
+""",
+        ["SS502 program.py:12 and program.py:14: not shown: the bytes were the same, but kernels"],
+    ),
+    "nodes of a graph without an edge": (
+        """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    main = torch.cuda.current_stream()
+    side.wait_stream(main)
+    y = x * 2
+    with torch.cuda.stream(side):
+        z = y * 2
+    main.wait_stream(side)
+torch.cuda.synchronize()
+graph.replay()
+""",
+        ["SS101 program.py:12 and program.py:14: not shown: the bytes were the same, but kernels"],
+    ),
     "random numbers": (
         """
 with torch.cuda.stream(side):
@@ -114,16 +170,73 @@ def confirm(program: str, folder: Path, status: int = 66) -> str:
     return ended.stdout + ended.stderr
 
 
-def test_operations_in_graphs_are_not_tried(tmp_path: Path) -> None:
-    program = """
+GRAPH = """
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
+    main = torch.cuda.current_stream()
+    side.wait_stream(main)
     y = x * 2
+    with torch.cuda.stream(side):
+        z = y + 1
+    main.wait_stream(side)
 torch.cuda.synchronize()
-with torch.cuda.stream(side):
-    x.fill_(3)
-graph.replay()
+for _ in range(2):
+    graph.replay()
+    with torch.cuda.stream(side):
+        total = z.sum()
+    torch.cuda.synchronize()
 """
-    said = confirm(START + program, tmp_path)
-    assert re.search(r"SS501 program.py:\d+ and program.py:\d+: not tried: operations in graphs", said), said
-    assert "confirming" not in said
+
+
+def operation(file: Path, line: int, label: str) -> dict[str, object]:
+    return {"file": str(file), "line": line, "label": label, "backward": False, "launch": not label}
+
+
+def rerun(folder: Path, late: int | None) -> tuple[list[dict], list]:
+    """One further run as on a GPU, with the library that records in front of the virtual device."""
+    program, results = folder / "program.py", folder / f"results-{late}"
+    program.write_text(START + GRAPH)
+    results.mkdir()
+    lines = {
+        text.strip(): number for number, text in enumerate(program.read_text().splitlines(), start=1) if text
+    }
+    multiply, add = lines["y = x * 2"], lines["z = y + 1"]
+    findings = [
+        {"first": (multiply, "aten::mul"), "second": (add, "aten::add")},
+        {"first": (lines["graph.replay()"], ""), "second": (lines["total = z.sum()"], "aten::sum")},
+    ]
+    plan = {
+        "findings": [
+            {role: operation(program, *place) for role, place in finding.items()} | {"lifetime": False}
+            for finding in findings
+        ],
+        "late": late,
+        "ordered": late is None,
+        "milliseconds": 50,
+        "folder": str(results),
+    }
+    path = folder / "plan.json"
+    path.write_text(json.dumps(plan))
+    trace = folder / f"run-{late}.sstrace"
+    done = forwarded(program, trace, STREAMSAN_CONFIRM=str(path))
+    assert done.returncode == 0, done.stderr
+    (file,) = results.iterdir()
+    return [json.loads(text) for text in file.read_text().splitlines()], [event for _, event in seen(trace)]
+
+
+def spun(events: list[dict]) -> list[int]:
+    """Streams on which the kernel that spins was launched."""
+    return [event["stream"] for event in events if "spin" in json.dumps(event)]
+
+
+def test_as_on_a_gpu_launches_and_nodes_are_looked_at_and_made_late(tmp_path: Path) -> None:
+    told, events = rerun(tmp_path, None)
+    counts = [line["executions"] for line in told if "executions" in line]
+    assert counts == [{"first": 2, "second": 2}] * 2
+    looks = {(line["finding"], line["what"], line["turn"]) for line in told if "bytes" in line}
+    assert {(0, "second", turn) for turn in range(2)} <= looks
+    assert {(1, what, turn) for what in ("first", "second", "after") for turn in range(2)} <= looks
+    assert spun(events) == []
+    # The kernel that spins is loaded first. Of nodes the capture has it once more, of launches each launch.
+    for late, times in ((0, 2), (1, 3)):
+        assert len(spun(rerun(tmp_path, late)[1])) == times

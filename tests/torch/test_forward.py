@@ -19,8 +19,11 @@ HERE = Path(__file__).resolve().parent
 SCRIPTS = sorted((HERE / "fail").glob("*.py"))
 
 
-def forwarded(program, trace):
-    """Runs a program with both libraries: the first records and forwards, the second answers."""
+def forwarded(program, trace, **more):
+    """Runs a program with both libraries: the first records and forwards, the second answers.
+
+    `more` are further variables of its environment.
+    """
     import streamsan
 
     package = Path(streamsan.__file__).resolve().parent
@@ -35,6 +38,7 @@ def forwarded(program, trace):
         "LD_PRELOAD": f"{package / 'lib' / 'libstreamsan_forward.so'}:{device}",
         "LD_LIBRARY_PATH": str(package / "lib" / "virtual"),
         "PYTHONPATH": str(package / "_startup"),
+        **more,
     }
     return subprocess.run(
         [sys.executable, "-O", str(program)], capture_output=True, text=True, timeout=120, env=environment

@@ -33,13 +33,22 @@ class CannotRecord(Exception):
         self.is_usage = is_usage
 
 
-def ensure_recorded(config: pytest.Config) -> None:
-    """Returns if this process is recorded; else it is replaced by one that is.
+def ensure_recorded(config: pytest.Config, device: str) -> None:
+    """Returns if this process is recorded; else it is replaced by one that is, on such a device.
 
     Raises:
         CannotRecord: if that is not possible.
     """
-    if recorder() is not None:
+    core = recorder()
+    if core is not None:
+        # The default is for who asks for nothing; `streamsan run` was asked.
+        asked = config.known_args_namespace.streamsan_device
+        if asked in ("virtual", "cuda") and core.is_virtual() != (asked == "virtual"):
+            raise CannotRecord(
+                f"streamsan: --streamsan-device={asked}, but this process is recorded on {recorded_on()} already\n"
+                f"help: start it with `streamsan run --device {asked}`",
+                is_usage=True,
+            )
         return
     if _owner() == os.getpid():
         raise CannotRecord("streamsan: recording has not started, for the reason that was given above")
@@ -48,7 +57,13 @@ def ensure_recorded(config: pytest.Config) -> None:
             "streamsan: pytest was started by a program, which cannot be started again from here\n"
             "help: start that program as `streamsan run --no-check PROGRAM`, or pytest from a shell"
         )
-    _restart(config)
+    _restart(config, device)
+
+
+def recorded_on() -> str:
+    """Returns what this process is recorded on, in words."""
+    core = recorder()
+    return "the virtual device" if core is None or core.is_virtual() else "the GPU"
 
 
 def folder() -> Path:
@@ -82,10 +97,10 @@ def _owner() -> int | None:
     return int(owner) if owner.isdigit() else None
 
 
-def _restart(config: pytest.Config) -> NoReturn:
+def _restart(config: pytest.Config, device: str) -> NoReturn:
     made = tempfile.mkdtemp(prefix="streamsan-")
     try:
-        environment = _recorded_environment(config, Path(made))
+        environment = _recorded_environment(config, device, Path(made))
         # Whatever has begun to capture holds the terminal.
         capture = config.pluginmanager.getplugin("capturemanager")
         if capture is not None:
@@ -100,7 +115,7 @@ def _restart(config: pytest.Config) -> NoReturn:
         raise
 
 
-def _recorded_environment(config: pytest.Config, made: Path) -> dict[str, str]:
+def _recorded_environment(config: pytest.Config, device: str, made: Path) -> dict[str, str]:
     """Asks `streamsan run`, which looks first whether machine, torch and the project's settings will do."""
     command = [
         sys.executable,
@@ -110,7 +125,7 @@ def _recorded_environment(config: pytest.Config, made: Path) -> dict[str, str]:
         "--color",
         "never",
         "--device",
-        "virtual",
+        device,
         "--no-check",
     ]
     command += ["-o", str(made / "environment.sstrace"), "-m", "streamsan._testing.environment"]
@@ -120,6 +135,8 @@ def _recorded_environment(config: pytest.Config, made: Path) -> dict[str, str]:
     except ValueError:
         lines = [line for line in done.stderr.strip().splitlines() if not line.startswith("streamsan> ")]
         message = "\n".join(lines) or f"streamsan run ended with status {done.returncode}"
+        # Its options are not those of pytest.
+        message = message.replace("--device ", "--streamsan-device=")
         raise CannotRecord(message, is_usage="pyproject.toml" in lines[0] if lines else False) from None
     (made / "environment.sstrace").unlink(missing_ok=True)
     # That process has ended.

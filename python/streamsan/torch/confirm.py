@@ -6,6 +6,9 @@ is noted are hashes of bytes that the operations wrote; `streamsan run` compares
 program's own memory is left alone: torch's allocator is not asked for anything, no tensor is kept alive, and
 nothing waits before the end but where the plan says so.
 
+Of a graph, what is looked at is what its launch leaves in memory. Its nodes are ordered and made late when
+they are captured, by an edge or a node more.
+
 It can miss: operations that come from no Python line (but backward is found by its operator's name), bytes
 after the first 4 MiB of a tensor, executions after the first 64.
 """
@@ -29,6 +32,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from streamsan.torch.confirm_graphs import Graph, Graphs
 from streamsan.torch.snapshots import Bytes, Snapshots, bytes_of
 from streamsan.torch.wrappers import Handling, handling
 
@@ -67,6 +71,7 @@ class Rerun:
         self._ordered: bool = plan["ordered"]
         self._places: dict[tuple[str, str, int], list[_Part]] = {}
         self._backward: dict[str, list[_Part]] = {}
+        self._launches: dict[tuple[str, int], list[_Part]] = {}
         for number, finding in enumerate(plan["findings"]):
             # To look at another one's bytes would do copies that are to be late.
             if self._late not in (None, number):
@@ -78,10 +83,13 @@ class Rerun:
         self._seen = [_Seen([0, 0]) for _ in plan["findings"]]
         self._lock = threading.Lock()
         self.snapshots = Snapshots()
+        self.graphs: Final = Graphs(self._before_capture, self._launch)
 
     def _add(self, place: dict[str, Any], part: _Part) -> None:
         label = place["label"]
-        if place["backward"]:
+        if place["launch"]:
+            self._launches.setdefault((place["file"], place["line"]), []).append(part)
+        elif place["backward"]:
             self._backward.setdefault(label, []).append(part)
         else:
             self._places.setdefault((label, place["file"], place["line"]), []).append(part)
@@ -105,18 +113,83 @@ class Rerun:
 
     def run(self, parts: list[_Part], call: Callable[[], Any], arguments: tuple[Any, ...]) -> Any:
         """Makes the call, with what the plan says before it, and notes what it wrote."""
-        device = _device(arguments)
-        self.snapshots.prepare(device)
+        return self._watched(
+            parts, call, _device(arguments), lambda out: list(bytes_of(tree_leaves(out))), captured=()
+        )
+
+    def capture(self, graph: Graph, parts: list[_Part], call: Callable[[], Any]) -> Any:
+        """Makes the call, whose work becomes nodes of a graph: what the plan says becomes edges or a node."""
+        for part in parts:
+            if self._ordered and part.role == _SECOND and part.finding in graph.firsts:
+                torch.cuda.current_stream().wait_event(graph.firsts[part.finding])
+            if part == (self._late, _FIRST) and not graph.is_late and not self.snapshots.virtual:
+                # Once: it delays each launch.
+                graph.is_late = True
+                self._sleep()
+        out = call()
+        for part in parts:
+            if part.role == _FIRST:
+                event = torch.cuda.Event()
+                event.record()
+                graph.firsts[part.finding] = event
+            elif part.finding in graph.firsts and part.finding not in graph.findings:
+                graph.findings.append(part.finding)
+        return out
+
+    def _before_capture(self) -> None:
+        # In a capture no memory can be had, and no kernel should be loaded.
+        self._prepare(torch.cuda.current_device())
+
+    def _prepare(self, device: int) -> None:
+        if self.snapshots.prepare(device) and self._late is not None:
+            with torch.cuda.device(device):
+                # Loads the kernel that spins.
+                torch.cuda._sleep(1)
+
+    def _launch(self, graph: Graph, call: Callable[[], None]) -> None:
+        parts: list[_Part] = []
+        frame: FrameType | None = sys._getframe(1) if self._launches else None
+        while frame is not None and not parts:
+            parts = self._launches.get((_file(frame.f_code), frame.f_lineno), [])
+            frame = frame.f_back
+        if not parts and not graph.findings:
+            call()
+            return
+        self._watched(
+            parts, call, torch.cuda.current_device(), lambda _: graph.written(), captured=graph.findings
+        )
+
+    def _watched(
+        self,
+        parts: list[_Part],
+        call: Callable[[], Any],
+        device: int,
+        written_by: Callable[[Any], list[Bytes]],
+        captured: Sequence[int],
+    ) -> Any:
+        """Makes a call that does operations of findings.
+
+        Args:
+            parts: the operations that it is.
+            call: it.
+            device: where it works.
+            written_by: from what it returned, the memory that it wrote.
+            captured: findings whose two operations are nodes of the graph that it launches.
+        """
+        self._prepare(device)
+        nodes = [_Part(finding, _SECOND) for finding in captured]
         with self._lock:
-            turns = [self._turn(part) for part in parts]
+            turns = [self._turn(part) for part in (*parts, *nodes)]
+            for finding in captured:
+                self._seen[finding].executions[_FIRST] += 1
         current = _raw_stream(device)
         if self._ordered and any(part.role == _SECOND for part in parts):
             _wait_for_all()
         if self._late is not None and _Part(self._late, _FIRST) in parts:
             self._delay(device, turns)
         out = call()
-        written = list(bytes_of(tree_leaves(out)))
-        for part, turn in zip(parts, turns, strict=True):
+        written = written_by(out)
+        for part, turn in zip((*parts, *nodes), turns, strict=True):
             if turn >= _EXECUTIONS:
                 continue
             if part.role == _SECOND:
@@ -157,7 +230,10 @@ class Rerun:
             return
         with torch.cuda.device(device):
             if not torch.cuda.is_current_stream_capturing():
-                torch.cuda._sleep(self._milliseconds * _CYCLES_PER_MILLISECOND)
+                self._sleep()
+
+    def _sleep(self) -> None:
+        torch.cuda._sleep(self._milliseconds * _CYCLES_PER_MILLISECOND)
 
     def write(self, folder: Path) -> None:
         """Writes what was seen, one line each."""
@@ -193,6 +269,11 @@ class ConfirmMode(TorchDispatchMode):
         if how is not Handling.OURS:
             return NotImplemented if how is Handling.WRAPPER else func(*args, **kwargs)
         parts = self._rerun.parts(func)
+        graph = self._rerun.graphs.captured_by_current_stream()
+        if graph is not None:
+            out = self._rerun.capture(graph, parts, lambda: func(*args, **kwargs))
+            graph.note(func, out)
+            return out
         if not parts:
             return func(*args, **kwargs)
         return self._rerun.run(parts, lambda: func(*args, **kwargs), (args, kwargs))
@@ -206,6 +287,7 @@ def install() -> None:
     atexit.register(rerun.write, folder)
     mode = ConfirmMode(rerun)
     mode.__enter__()
+    rerun.graphs.watch()
     _watch_threads(rerun)
 
 

@@ -57,10 +57,14 @@ class Snapshots:
         self._used: dict[int, int] = {}
         self._runtime: Any = None
 
-    def prepare(self, device: int) -> None:
-        """Takes memory on a device, before anything is timed: `cudaMalloc` may wait for the device."""
+    def prepare(self, device: int) -> bool:
+        """Takes memory on a device, before anything is timed: `cudaMalloc` may wait for the device.
+
+        Returns:
+            Whether it did now.
+        """
         if device < 0 or device in self._room or self.virtual:
-            return
+            return False
         if self._runtime is None:
             self._runtime = _runtime()
         address = ctypes.c_void_p()
@@ -69,6 +73,7 @@ class Snapshots:
         # Without room there are no snapshots of this device; its output is still compared.
         self._room[device] = 0 if failed else address.value or 0
         self._used[device] = 0 if self._room[device] else _ROOM
+        return True
 
     def take(self, key: Key, parts: Iterable[Bytes], stream: int, device: int) -> None:
         """Notes the bytes as they are when the stream has done what was issued to it so far."""
@@ -124,6 +129,9 @@ def _digest(data: bytes) -> str:
 
 def _runtime() -> ctypes.CDLL:
     """Returns the CUDA runtime that torch uses, which is loaded already."""
+    named = os.environ.get("STREAMSAN_RUNTIME")
+    if named:
+        return ctypes.CDLL(named)
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.rpartition(" ")[2]
         if "/libcudart.so" in path:

@@ -13,9 +13,6 @@ pub(in crate::run) struct Suspect {
     pub(super) first: Operation,
     second: Operation,
     lifetime: bool,
-    /// Whether one of the two is a node of a graph, which no operator of a launch stands for.
-    #[serde(skip)]
-    pub(super) in_graph: bool,
     #[serde(skip)]
     rule: &'static str,
 }
@@ -25,18 +22,24 @@ pub(in crate::run) struct Suspect {
 pub(super) struct Operation {
     file: String,
     pub(super) line: u32,
+    /// The operator; empty for a launch.
     label: String,
     backward: bool,
+    /// Whether it is the launch of a graph, whose nodes no operator of that line stands for.
+    launch: bool,
 }
 
 impl Operation {
     fn new(place: &Place, tables: &Tables) -> Option<Self> {
         let (_, frame) = tables.user_frame(place.site)?;
+        // There the label and the other site are those of the node.
+        let launch = place.kind == Some(OpKind::GraphLaunch);
         Some(Self {
             file: tables.string(frame.file).to_owned(),
             line: frame.line,
-            label: tables.string(place.label).to_owned(),
-            backward: place.forward_site.0 != 0,
+            label: if launch { String::new() } else { tables.string(place.label).to_owned() },
+            backward: place.forward_site.0 != 0 && !launch,
+            launch,
         })
     }
 }
@@ -50,10 +53,6 @@ impl Suspect {
                 first: Operation::new(finding.first.as_ref()?, tables)?,
                 second: Operation::new(&finding.second, tables)?,
                 lifetime: finding.free.is_some(),
-                in_graph: [finding.first.as_ref(), Some(&finding.second)]
-                    .into_iter()
-                    .flatten()
-                    .any(|place| place.kind == Some(OpKind::GraphLaunch)),
                 rule: finding.rule.code(),
             })
         };
