@@ -29,8 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--streamsan-device",
         choices=_DEVICES,
-        help="where tests are recorded: on the virtual device (default), on a GPU (cuda), or on a GPU if there is one"
-        " (auto)",
+        help="where tests are recorded: on the virtual device (default), on a GPU (cuda),"
+        " or on a GPU if there is one (auto)",
     )
     group.addoption(
         "--streamsan-report",

@@ -226,7 +226,7 @@ def rerun(folder: Path, late: int | None) -> tuple[list[dict], list]:
 
 def spun(events: list[dict]) -> list[int]:
     """Streams on which the kernel that spins was launched."""
-    return [event["stream"] for event in events if "spin" in json.dumps(event)]
+    return [event["stream"] for event in events if event.get("label") == "torch.cuda._sleep"]
 
 
 def test_as_on_a_gpu_launches_and_nodes_are_looked_at_and_made_late(tmp_path: Path) -> None:

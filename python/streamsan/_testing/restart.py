@@ -45,7 +45,7 @@ def ensure_recorded(config: pytest.Config, device: str) -> None:
         asked = config.known_args_namespace.streamsan_device
         if asked in ("virtual", "cuda") and core.is_virtual() != (asked == "virtual"):
             raise CannotRecord(
-                f"streamsan: --streamsan-device={asked}, but this process is recorded on {recorded_on()} already\n"
+                f"streamsan: --streamsan-device={asked}, but pytest is recorded on {recorded_on()} already\n"
                 f"help: start it with `streamsan run --device {asked}`",
                 is_usage=True,
             )
