@@ -1,12 +1,14 @@
 # Two targets for people: `make demo` and `make test`. Each sets up what it needs in .venv.
-# Variables: PYTHON (interpreter for .venv), N (random programs for fuzz-judge), SEED.
+# Variables: PYTHON (interpreter for .venv), N (random programs for fuzz-judge), SEED, JOBS (processes that run Python
+# tests: a number, or one for each processor, of which each takes 1 GB).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 N ?= 1000000
 SEED ?= 1
+JOBS ?= logical --maxprocesses 8
 
-.PHONY: models browser demo test fuzz-judge venv torch install lint rust-tests python-tests bench clean
+.PHONY: models browser tools demo test fuzz-judge venv torch install lint rust-tests python-tests bench clean
 
 demo: install
 	@echo; echo "== a stream program of six lines, no torch needed"; echo
@@ -37,11 +39,13 @@ models: torch
 browser: venv
 	$(BIN)/python scripts/ensure_browser.py
 
-lint: venv
+tools: venv
+	$(BIN)/python scripts/ensure_tools.py
+
+lint: tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo run --quiet -p xtask -- tidy
-	$(BIN)/python scripts/ensure_tools.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/check_pythons.py
@@ -51,8 +55,9 @@ rust-tests:
 	cargo test --quiet -p streamsan-runtime --features shuttle --test schedules --test random --test graphs
 	cargo test --quiet -p streamsan-runtime --features shuttle --test pipeline random_pipelines
 
-python-tests: install torch models browser
-	$(BIN)/python -m pytest -q tests
+python-tests: tools install torch models browser
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not alone" tests
+	$(BIN)/python -m pytest -q -m alone tests
 
 fuzz-judge:
 	STREAMSAN_RANDOM_PROGRAMS=$(N) STREAMSAN_RANDOM_SEED=$(SEED) cargo test --release -p streamsan-check --test random -- --nocapture

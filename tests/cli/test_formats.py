@@ -67,7 +67,7 @@ def recorded(folder):
         script = f"examples/{name}/bad.py"
         trace = str(folder / f"{name}.sstrace")
         command = [*STREAMSAN, "run", "--device", "virtual", "--no-check", "-o", trace, script]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
 
 

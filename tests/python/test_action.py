@@ -200,7 +200,7 @@ def hook(name, folder, *files):
     words = shlex.split(HOOKS[name]["entry"])
     command = {"python": [sys.executable], "streamsan": [sys.executable, "-m", "streamsan"]}[words[0]]
     done = subprocess.run(
-        [*command, *words[1:], *wanted], cwd=folder, capture_output=True, text=True, timeout=100
+        [*command, *words[1:], *wanted], cwd=folder, capture_output=True, text=True, timeout=300
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -51,6 +51,7 @@ def test_the_documents_name_only_these():
     assert {command for document in DOCUMENTS for command in commands(document)} == known
 
 
+@pytest.mark.alone  # It installs the package that all tests use once more.
 def test_make_demo():
     if os.environ.get("STREAMSAN_INSIDE_DEMO_TEST"):
         pytest.skip("this is the demo's own run")

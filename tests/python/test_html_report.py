@@ -48,7 +48,7 @@ with torch.cuda.stream(side):
 
 def streamsan(*arguments, statuses=(0,)):
     done = subprocess.run(
-        [sys.executable, "-m", "streamsan", *map(str, arguments)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "streamsan", *map(str, arguments)], capture_output=True, text=True, timeout=300
     )
     assert done.returncode in statuses, done.stderr
     return done.stdout

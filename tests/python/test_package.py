@@ -16,7 +16,7 @@ def python(code, **environment):
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, **environment},
     )
 
@@ -74,7 +74,7 @@ def test_a_trace_that_cannot_be_read_is_an_error_with_its_path(tmp_path):
 
 def test_the_command_is_the_module():
     done = subprocess.run(
-        [sys.executable, "-m", "streamsan", "--version"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "streamsan", "--version"], capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stdout.split()[0]) == (0, "streamsan"), done.stderr
 

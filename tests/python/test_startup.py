@@ -16,7 +16,7 @@ def run(code, *folders):
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
 

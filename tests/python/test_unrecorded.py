@@ -12,7 +12,7 @@ import streamsan
 def python(*arguments, **options):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMSAN_")}
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, env=environment, **options
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=environment, **options
     )
 
 

@@ -146,7 +146,7 @@ def test_a_torch_that_nobody_has_tried_ends_in_a_clear_message(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             env=environment,
         )
 

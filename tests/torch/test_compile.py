@@ -67,7 +67,7 @@ def test_prints_the_same_without_a_warning(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=300,
             env={**os.environ, "PYTHONWARNINGS": f"error,ignore:{OF_TORCH}:RuntimeWarning"},
         )
         assert done.returncode == 0, done.stdout + done.stderr

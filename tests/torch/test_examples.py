@@ -40,10 +40,10 @@ def report(file, folder):
     command = [sys.executable, "-m", "streamsan"]
     trace = str(folder / "run.sstrace")
     run = [*command, "run", "--device", DEVICE, "--no-check", "-o", trace, *on_this_device(options), named]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     check = [*command, "check", "--output-format", "json", trace]
-    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
 

@@ -13,9 +13,9 @@ def test_the_line_that_knows_the_streams(tmp_path):
     command = [sys.executable, "-m", "streamsan"]
     program = "examples/streaming/bad.py"
     run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, program]
-    subprocess.run(run, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(run, cwd=ROOT, check=True, capture_output=True, timeout=300)
     check = [*command, "check", "--output-format", "json", trace]
-    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     lines = (ROOT / program).read_text().splitlines()
     fixes = [finding["fix"] for finding in json.loads(done.stdout)["findings"]]
     assert all(fix["verified"] for fix in fixes)
@@ -49,9 +49,9 @@ def test_a_statement_that_issues_both_has_to_be_split(tmp_path):
     trace = str(tmp_path / "run.sstrace")
     command = [sys.executable, "-m", "streamsan"]
     run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, str(program)]
-    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, timeout=300)
     check = [*command, "check", "--output-format", "json", trace]
-    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     (finding,) = json.loads(done.stdout)["findings"]
     assert finding["rule"] == "SS101"
     assert not finding["fix"]["verified"]

@@ -41,7 +41,7 @@ def forwarded(program, trace, **more):
         **more,
     }
     return subprocess.run(
-        [sys.executable, "-O", str(program)], capture_output=True, text=True, timeout=120, env=environment
+        [sys.executable, "-O", str(program)], capture_output=True, text=True, timeout=300, env=environment
     )
 
 
@@ -51,7 +51,7 @@ def test_findings_are_those_of_the_virtual_device(file, tmp_path):
     done = forwarded(file, trace)
     assert done.returncode == 0, done.stderr
     check = [sys.executable, "-m", "streamsan", "check", "--output-format", "json", str(trace)]
-    report = json.loads(subprocess.run(check, capture_output=True, text=True, timeout=120).stdout)
+    report = json.loads(subprocess.run(check, capture_output=True, text=True, timeout=300).stdout)
     expected = expectations(file.read_text())
     named = {(rule, line) for rule, _, first, line in expected if first is None}
     found = []
@@ -118,7 +118,7 @@ def test_events_are_those_of_the_virtual_device(tmp_path):
     program.write_text(EVENTS)
     own, other = tmp_path / "own.sstrace", tmp_path / "forwarded.sstrace"
     run = [sys.executable, "-m", "streamsan", "run", "--device", "virtual", "--no-check", "-o", str(own)]
-    done = subprocess.run([*run, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*run, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     done = forwarded(program, other)
     assert done.returncode == 0, done.stderr

@@ -25,7 +25,7 @@ def run(folder, text):
     script = folder / "script.py"
     script.write_text(BEGINNING + dedent(text))
     command = [*COMMAND, "run", "--device", "virtual", "--no-check", "-o", "run.sstrace", str(script)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 
 
 NOT_PERMITTED = "operation not permitted when stream is capturing"
@@ -144,7 +144,7 @@ def test_a_call_that_is_not_modelled_is_named(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     command = [*COMMAND, "check", "--output-format", "json", "run.sstrace"]
-    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     report = json.loads(checked.stdout)
     assert "cudaEventRecordExternal" in json.dumps(report["gaps"]), report["gaps"]
 

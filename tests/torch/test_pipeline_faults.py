@@ -97,7 +97,7 @@ def test_a_pipeline_that_is_killed_leaves_whole_results_in_order(tmp_path, least
     with subprocess.Popen(
         [*run, str(tmp_path / "in.raw"), str(out)], cwd=tmp_path, start_new_session=True
     ) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not out.exists() or out.stat().st_size < least * size:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)

@@ -117,5 +117,5 @@ def test_the_programs_own_fault_ends_it(tmp_path):
     )
     command = [sys.executable, "-m", "streamsan", "run", "--no-check", "--protect-host-memory"]
     command += ["-o", str(tmp_path / "t.sstrace"), str(file)]
-    done = subprocess.run(command, capture_output=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=300, check=False)
     assert done.returncode == 139

@@ -17,7 +17,7 @@ unsafe extern "C" {
 /// `cudaErrorInitializationError`.
 const REFUSED: i32 = 3;
 /// How long a child may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Forks; the child leaves with the code of its first call, or 100 if the calls disagree.
 fn code_in_child() -> i32 {

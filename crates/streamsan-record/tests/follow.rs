@@ -71,7 +71,7 @@ fn follow_and_kill(path: &Path, events: usize) {
     let mut trace = Trace::default();
     let begin = Instant::now();
     while trace.events.len() < events {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{} events", trace.events.len());
+        assert!(begin.elapsed() < Duration::from_secs(300), "{} events", trace.events.len());
         follower.advance(&mut |_, event, accesses| add(&mut trace, event, accesses)).unwrap();
     }
     recording.kill().unwrap();

@@ -153,7 +153,7 @@ fn settling_for_others_loses_nothing() {
             let last = recorded.settled();
             // A thread may be about to leave its last call.
             let mut follower = Follower::open(&path).unwrap();
-            let deadline = Instant::now() + Duration::from_secs(10);
+            let deadline = Instant::now() + Duration::from_secs(120);
             while follower.last() < OpNumber(last) && Instant::now() < deadline {
                 recorded.settle_others(u64::MAX);
                 follower.advance(&mut |_, _, _| ()).unwrap();
