@@ -304,7 +304,7 @@ fn kind(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<EventKind> {
 
 fn graph(bytes: &mut Unstructured<'_>, strings: usize) -> Result<EventKind> {
     let (graph, executable) = (GraphId(id(bytes, 4)?), ExecutableId(id(bytes, 4)?));
-    Ok(match u8::arbitrary(bytes)? % 12 {
+    Ok(match u8::arbitrary(bytes)? % 13 {
         0..=2 => EventKind::CaptureBegin { graph, stream: stream(bytes)? },
         3 | 4 => {
             EventKind::CaptureEnd { graph, stream: stream(bytes)?, valid: u8::arbitrary(bytes)? % 8 != 0 }
@@ -316,6 +316,7 @@ fn graph(bytes: &mut Unstructured<'_>, strings: usize) -> Result<EventKind> {
         },
         8 => EventKind::GraphDestroy { graph },
         9 => EventKind::ExecutableDestroy { executable },
+        10 => EventKind::GraphMemory { block: block(bytes)? },
         _ => EventKind::GraphInstantiate { graph, executable },
     })
 }

@@ -90,7 +90,8 @@ impl Block {
             size: self.size,
             owner: self.owner,
             alloc_site: self.alloc_site,
-            freed: self.freed(),
+            // What a graph keeps is there for its launches, whatever was freed.
+            freed: self.freed().filter(|_| !self.private),
         }
     }
 

@@ -242,6 +242,7 @@ impl Engine {
                 self.launch(event, (executable, stream, label), tables, sink);
             }
             EventKind::GraphDestroy { graph } => self.destroy_graph(graph),
+            EventKind::GraphMemory { block } => self.keep_for_graphs(block),
             EventKind::ExecutableDestroy { executable } => self.destroy_executable(executable),
             EventKind::FreeDone { .. }
             | EventKind::RangeBegin { .. }

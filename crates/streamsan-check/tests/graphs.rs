@@ -338,3 +338,142 @@ fn many_captures_and_launches_leave_little_behind() {
     }
     assert_eq!(live.report(&log.0.tables).findings, []);
 }
+
+/// A block from the pool of a graph, though nothing is captured.
+fn allocate_for_graphs(log: &mut Log, block: BlockId, address: u64) {
+    log.allocate(block, address);
+    log.push(EventKind::GraphMemory { block });
+}
+
+#[test]
+fn an_input_from_a_graphs_pool_may_be_freed_in_the_capture() {
+    let input = BlockId(10);
+    for of_graph in [true, false] {
+        let mut log = Log::new();
+        if of_graph {
+            allocate_for_graphs(&mut log, input, 0x7000_0000);
+        } else {
+            log.allocate(input, 0x7000_0000);
+        }
+        log.write(ONE, input);
+        let free = log.capture(GRAPH, |log| {
+            log.read(ONE, input);
+            log.push(EventKind::FreeRequest { block: input })
+        });
+        log.instantiate(GRAPH, FIRST);
+        let write = log.write(ONE, input);
+        let launch = log.launch(ONE, FIRST);
+        let expected = [(Rule::Ss204, free, write), (Rule::Ss204, free, launch)];
+        assert_eq!(log.pairs(), if of_graph { &[] } else { &expected[..] });
+    }
+}
+
+#[test]
+fn an_input_from_a_graphs_pool_is_still_ordered_by_waits_only() {
+    let mut log = Log::new();
+    let input = BlockId(10);
+    allocate_for_graphs(&mut log, input, 0x7000_0000);
+    let first = log.write(ONE, input);
+    log.capture(GRAPH, |log| {
+        log.read(ONE, input);
+        log.push(EventKind::FreeRequest { block: input });
+    });
+    log.instantiate(GRAPH, FIRST);
+    let write = log.write(TWO, input);
+    let launch = log.launch(ONE, FIRST);
+    assert_eq!(log.pairs(), [(Rule::Ss103, first, write), (Rule::Ss501, write, launch)]);
+}
+
+#[test]
+fn a_graph_hands_the_memory_of_its_input_on() {
+    let (input, temporary) = (BlockId(10), BlockId(11));
+    for joined in [true, false] {
+        let mut log = Log::new();
+        allocate_for_graphs(&mut log, input, 0x7000_0000);
+        let (read, write) = log.capture(GRAPH, |log| {
+            log.wait(TWO, ONE);
+            let read = log.read(TWO, input);
+            log.push(EventKind::FreeRequest { block: input });
+            if joined {
+                log.wait(ONE, TWO);
+            }
+            log.allocate(temporary, 0x7000_0000);
+            let write = log.write(ONE, temporary);
+            log.wait(ONE, TWO);
+            (read, write)
+        });
+        log.instantiate(GRAPH, FIRST);
+        log.write(ONE, input);
+        log.launch(ONE, FIRST);
+        log.launch(ONE, FIRST);
+        let expected = [(Rule::Ss202, read, write)];
+        assert_eq!(log.pairs(), if joined { &[] } else { &expected[..] });
+    }
+}
+
+#[test]
+fn a_guard_orders_the_next_owner_of_memory_from_a_graphs_pool() {
+    let (old, new) = (BlockId(10), BlockId(11));
+    for guarded in [true, false] {
+        let mut log = Log::new();
+        allocate_for_graphs(&mut log, old, 0x7000_0000);
+        log.write(ONE, old);
+        log.wait(TWO, ONE);
+        let read = log.read(TWO, old);
+        log.push(EventKind::FreeRequest { block: old });
+        if guarded {
+            log.push(EventKind::FreeGuard { block: old, stream: TWO });
+        }
+        allocate_for_graphs(&mut log, new, 0x7000_0000);
+        let write = log.write(ONE, new);
+        let expected = [(Rule::Ss102, read, write)];
+        assert_eq!(log.pairs(), if guarded { &[] } else { &expected[..] });
+    }
+}
+
+#[test]
+fn memory_that_goes_back_to_the_device_ends_what_a_graph_kept() {
+    let mut log = Log::new();
+    let (region, old, new) = (BlockId(9), BlockId(10), BlockId(11));
+    let space = MemorySpace::Device(DeviceId(0));
+    for (block, region) in [(old, region), (new, BlockId(8))] {
+        log.push(EventKind::Alloc { block: region, stream: ONE, space, address: 0x7000_0000, size: 1 << 21 });
+        allocate_for_graphs(&mut log, block, 0x7000_0000);
+        log.write(if block == old { TWO } else { ONE }, block);
+        log.push(EventKind::FreeRequest { block });
+        log.push(EventKind::FreeRequest { block: region });
+    }
+    assert_eq!(log.pairs(), []);
+}
+
+#[test]
+fn what_is_handed_out_of_graphs_pools_leaves_little_behind() {
+    let mut log = Log::new();
+    let mut live = LiveCheck::new(Config::default());
+    let input = BlockId(9);
+    allocate_for_graphs(&mut log, input, 0x7000_0000);
+    log.capture(GRAPH, |log| {
+        log.read(ONE, input);
+        log.push(EventKind::FreeRequest { block: input });
+    });
+    log.instantiate(GRAPH, FIRST);
+    for round in 0..10_000 {
+        let block = BlockId(10 + round);
+        allocate_for_graphs(&mut log, block, 0x7000_0000);
+        log.write(ONE, block);
+        log.push(EventKind::FreeRequest { block });
+    }
+    // The input is known as long as its graph.
+    let write = log.write(TWO, input);
+    let launch = log.launch(ONE, FIRST);
+    for event in &log.0.events {
+        let accesses = match event.kind {
+            EventKind::Op { accesses, .. } => log.0.accesses(accesses),
+            _ => &[],
+        };
+        live.event(event, accesses, &log.0.tables);
+    }
+    let found = live.report(&log.0.tables).findings;
+    let pairs: Vec<_> = found.iter().map(|finding| (finding.rule, finding.second.number)).collect();
+    assert_eq!(pairs, [(Rule::Ss103, write), (Rule::Ss501, launch)]);
+}

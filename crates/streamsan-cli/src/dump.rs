@@ -135,6 +135,7 @@ impl Writer<'_> {
             }
             EventKind::GraphDestroy { graph } => format!("graph-destroy g{}", graph.0),
             EventKind::ExecutableDestroy { executable } => format!("executable-destroy x{}", executable.0),
+            EventKind::GraphMemory { block } => format!("graph-memory {}", self.block(block)),
             EventKind::Gap { reason, detail } => format!("gap {reason:?} {}", string(detail)),
         }
     }

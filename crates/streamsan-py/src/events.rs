@@ -171,6 +171,10 @@ fn event_dict<'py>(py: Python<'py>, trace: &Trace, event: &Event) -> PyResult<Bo
             dict.set_item("executable", executable.0)?;
             "executable_destroy"
         }
+        EventKind::GraphMemory { block } => {
+            dict.set_item("block", block.0)?;
+            "graph_memory"
+        }
         EventKind::Gap { reason, detail } => {
             dict.set_item("reason", format!("{reason:?}"))?;
             dict.set_item("detail", tables.string(detail))?;

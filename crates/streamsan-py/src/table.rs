@@ -156,6 +156,15 @@ pub fn handing_out(begin: bool) {
     }
 }
 
+/// Says that torch's allocator takes memory from the pool of a graph on this thread, until the call with False.
+#[pyfunction]
+pub fn graph_memory(begin: bool) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.graph_memory)(u32::from(begin)) }
+    }
+}
+
 /// Whether this process has page-locked memory.
 #[pyfunction]
 pub fn has_page_locked() -> bool {

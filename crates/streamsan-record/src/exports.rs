@@ -56,6 +56,7 @@ static TABLE: RecorderTable = RecorderTable {
     settle_others,
     question,
     set_operator,
+    graph_memory,
     reserved: [std::ptr::null::<c_void>(); 2],
 };
 
@@ -218,6 +219,10 @@ unsafe extern "C" fn host_block(address: u64, size: u64) {
     with(|recorder| recorder.host_block(address, size));
 }
 
+unsafe extern "C" fn graph_memory(begin: u32) {
+    with(|recorder| recorder.graph_memory(begin != 0));
+}
+
 unsafe extern "C" fn handing_out(begin: u32) {
     with(|recorder| recorder.ignore_faults(begin != 0));
 }
@@ -378,6 +383,13 @@ impl Recorder {
         let stream = self.stream(&mut thread, &mut known, stream, device);
         let event = known.events.object(object);
         thread.emit(&self.file, &EventKind::EventWait { event, stream }, &[]);
+    }
+
+    /// Until the end, which is told by `begin` false, torch's allocator uses the pool of a graph on this thread.
+    pub(crate) fn graph_memory(&self, begin: bool) {
+        let mut thread = self.thread();
+        thread.graph_memory =
+            if begin { thread.graph_memory.saturating_add(1) } else { thread.graph_memory.saturating_sub(1) };
     }
 
     /// torch's pinned allocator handed out these bytes.

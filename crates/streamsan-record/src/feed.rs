@@ -201,6 +201,9 @@ impl Recorder {
                 let space = MemorySpace::Cached(device);
                 let kind = EventKind::Alloc { block, stream, space, address: a, size: 0 };
                 thread.emit(&self.file, &kind, &[]);
+                if thread.graph_memory > 0 {
+                    thread.emit(&self.file, &EventKind::GraphMemory { block }, &[]);
+                }
             }
             TorchCallback::MemoryDeallocation => {
                 self.settle(&mut thread);

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 6;
+pub const TABLE_VERSION: u32 = 7;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -207,6 +207,9 @@ pub struct RecorderTable {
     /// As `set_context`, for an operator that is recorded with all that it touches on its device: copies within one
     /// device and memsets that it makes are part of it, like its kernels.
     pub set_operator: unsafe extern "C" fn(site: u32, forward_site: u32, label: u32),
+    /// Between `begin` 1 and 0 (which nest): what torch's caching allocator hands out on this thread comes from the
+    /// pool of a graph.
+    pub graph_memory: unsafe extern "C" fn(begin: u32),
     /// Reserved for the next version, null.
     pub reserved: [*const c_void; 2],
 }

@@ -75,6 +75,8 @@ pub struct Thread {
     pub begun: Option<(u64, WaitOn)>,
     /// A blocking operation that was entered, with the numbers taken then for it and for its wait.
     pub entered: Option<(u64, u64)>,
+    /// How often torch's allocator was told to use the pool of a graph here, and not yet to stop it.
+    pub graph_memory: u32,
     /// Unsupported calls and kernels that were reported from here, by site.
     pub reported: HashMap<SiteId, HashSet<String>>,
     /// What kernels that are launched now touch, as the program says.
@@ -101,6 +103,7 @@ impl Thread {
             announced: None,
             begun: None,
             entered: None,
+            graph_memory: 0,
             reported: HashMap::new(),
             annotation: None,
             annotated: 0,

@@ -218,6 +218,12 @@ pub enum EventKind {
         /// The executable.
         executable: ExecutableId,
     },
+    /// A block came from the memory that graphs keep, though nothing was captured when it was handed out: torch was told
+    /// to take it from the pool of a graph. Follows its allocation.
+    GraphMemory {
+        /// The block.
+        block: BlockId,
+    },
     /// Something could not be seen.
     Gap {
         /// Why.

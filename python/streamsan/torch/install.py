@@ -14,6 +14,7 @@ from streamsan.torch.autograd import watch_backward
 from streamsan.torch.callbacks import register_callbacks
 from streamsan.torch.compiler import generated_code, keep_compiler_out
 from streamsan.torch.engine import wait_at_exit
+from streamsan.torch.graph_pools import watch_graph_pools
 from streamsan.torch.graphs import watch_launches
 from streamsan.torch.kernels import keep_to_plain_kernels
 from streamsan.torch.launches import watch_triton, watch_wrappers
@@ -46,6 +47,7 @@ def install() -> None:
         watch_launches()
     register_callbacks()
     watch_streams()
+    watch_graph_pools()
     watch_pointers()
     watch_backward()
     wait_at_exit()

@@ -7,15 +7,16 @@
 //!
 //! Memory that is allocated in a capture is the graph's: torch keeps it for the next launch whatever is freed, and may
 //! give the same bytes to several blocks of one graph, or of graphs that share a pool. So all accesses to such
-//! memory are compared by address, whatever the block. Accesses to other memory keep the block of the capture: a
-//! launch after its free is SS204.
+//! memory are compared by address, whatever the block. The same holds for what is taken from a graph's pool outside of
+//! a capture, such as the inputs that `torch.compile` copies to before each launch. Accesses to other memory keep the
+//! block of the capture: a launch after its free is SS204.
 //!
 //! What it can miss: graphs that were put together without a capture (a gap), and the pool of a graph that was destroyed
 //! while a launch of it may still run.
 
 use super::{Engine, Sink, WaitCall, wait_property};
 use crate::Config;
-use crate::blocks::{Block, Slot};
+use crate::blocks::{Block, Blocks, Slot};
 use crate::clock::Snapshot;
 use crate::edges::Edges;
 use crate::finding::Actor;
@@ -51,7 +52,7 @@ pub(crate) struct Graphs {
     executables: FxHashMap<ExecutableId, Executable>,
     /// Pairs of nodes without order, until the first launch of their graph, with the engine that found them.
     unordered: FxHashMap<GraphId, (Box<Engine>, Vec<Hazard>)>,
-    /// Blocks that were allocated in a capture.
+    /// Blocks of graphs' memory.
     private: FxHashMap<BlockId, Private>,
     /// Other blocks that nodes touch, and where they were freed.
     outside: FxHashMap<BlockId, Option<(OpNumber, Origin)>>,
@@ -60,8 +61,11 @@ pub(crate) struct Graphs {
 /// A block of a graph's memory.
 #[derive(Clone, Copy, Debug)]
 struct Private {
-    graph: GraphId,
+    /// The graph in whose capture it was allocated; `None` if that was outside of one.
+    graph: Option<GraphId>,
     freed: bool,
+    /// Whether a node touches it that is not of this graph.
+    held: bool,
 }
 
 /// A capture that has not ended.
@@ -120,9 +124,28 @@ impl Graphs {
         self.executables.values_mut().for_each(|executable| executable.launched = None);
     }
 
-    /// Whether a block is a graph's.
-    pub(super) fn own(&self, block: BlockId) -> bool {
-        self.private.contains_key(&block)
+    /// Whether a block was allocated in a capture.
+    pub(super) fn allocated(&self, block: BlockId) -> bool {
+        self.private.get(&block).is_some_and(|private| private.graph.is_some())
+    }
+
+    /// The capture that a call on a block belongs to: that of its allocation, else one with a node that touches it.
+    fn capture_of(&self, block: BlockId) -> Option<GraphId> {
+        let private = self.private.get(&block)?;
+        let touches = |(&graph, capture): (&GraphId, &Capture)| {
+            capture.engine.blocks.find(block).is_some().then_some(graph)
+        };
+        private.graph.or_else(|| self.captures.iter().filter_map(touches).min())
+    }
+
+    /// Blocks from graphs' pools that may not be forgotten, since nodes touch them.
+    pub(super) fn held(&self) -> impl Iterator<Item = BlockId> {
+        self.private.iter().filter(|(_, private)| private.held).map(|(&block, _)| block)
+    }
+
+    /// Forgets the blocks that were allocated outside of captures and of which nothing is known any more.
+    pub(super) fn tidy(&mut self, blocks: &Blocks) {
+        self.private.retain(|&block, private| private.graph.is_some() || blocks.find(block).is_some());
     }
 
     /// Where a block that a graph touches was freed.
@@ -207,7 +230,7 @@ impl Engine {
                 self.graphs.events.get(&event).copied().or_else(|| of_stream(stream))
             }
             EventKind::BlockSize { block, .. } | EventKind::FreeRequest { block } => {
-                self.graphs.private.get(&block).map(|private| private.graph)
+                self.graphs.capture_of(block)
             }
             _ => None,
         };
@@ -328,7 +351,9 @@ impl Engine {
         let engine = &mut capture.engine;
         let epoch = engine.order.operation(stream, number);
         for access in accesses {
-            if !self.graphs.private.contains_key(&access.block) {
+            if let Some(private) = self.graphs.private.get_mut(&access.block) {
+                private.held |= private.graph != Some(capture.graph.id);
+            } else {
                 let freed = self.blocks.get(access.block).and_then(|block| block.freed);
                 self.graphs.outside.entry(access.block).or_insert(freed);
             }
@@ -495,7 +520,36 @@ impl Engine {
         let address = block.address;
         let slot = self.blocks.insert(block);
         self.shadow.begin(slot, address);
-        self.graphs.private.insert(id, Private { graph, freed: false });
+        self.graphs.private.insert(id, Private { graph: Some(graph), freed: false, held: false });
+    }
+
+    /// A block that was just handed out comes from the pool of a graph.
+    pub(super) fn keep_for_graphs(&mut self, id: BlockId) {
+        let Some(slot) = self.blocks.slot(id) else { return };
+        let block = self.blocks.at_mut(slot);
+        if block.device().is_none() || block.freed().is_some() {
+            return;
+        }
+        block.private = true;
+        if let Some(known) = block.handed_out.take() {
+            self.order.take_back(known);
+        }
+        self.graphs.private.entry(id).or_insert(Private { graph: None, freed: false, held: false });
+    }
+
+    /// A guard of a block from a graph's pool: its next owner is ordered after all that the guard is after.
+    pub(super) fn guard_private(&mut self, id: BlockId, guard: Snapshot) {
+        if let Some(pool) = self.pool_of(id) {
+            self.shadow.forget_known(pool, |used| used.block == id && guard.is_after(used.epoch()));
+        }
+        self.order.take_back(guard);
+    }
+
+    /// Memory is given back to the device, for which the call waits.
+    pub(super) fn end_pool(&mut self, device: DeviceId, start: u64, end: u64) {
+        if let Some(pool) = self.blocks.slot(pool_id(device)) {
+            self.shadow.forget_known(pool, |used| start <= used.start && used.end <= end);
+        }
     }
 
     /// An access to a block of a graph's memory.

@@ -5,7 +5,7 @@ use crate::blocks::Block;
 use crate::clock::{ChainId, Snapshot};
 use crate::rules::Rule;
 use crate::shadow::Touch;
-use streamsan_trace::{AccessMode, BlockId, Event, MemorySpace, StreamId};
+use streamsan_trace::{AccessMode, BlockId, Event, MemorySpace, OpNumber, StreamId};
 
 impl Engine {
     pub(super) fn allocate(
@@ -43,8 +43,12 @@ impl Engine {
     /// this block's.
     pub(super) fn guard(&mut self, id: BlockId, guard: Snapshot) {
         // A block whose own accesses do not matter may be released by now.
-        let Some(block) = self.blocks.get(id).filter(|_| !self.graphs.own(id)) else { return };
+        let Some(block) = self.blocks.get(id).filter(|_| !self.graphs.allocated(id)) else { return };
         let slot = self.blocks.slot(id);
+        if slot.is_some_and(|slot| self.blocks.at(slot).private) {
+            self.guard_private(id, guard);
+            return;
+        }
         if let MemorySpace::Cached(device) = block.space {
             let end = block.address.saturating_add(block.rounded());
             let known = |used: &Touch| guard.is_after(used.epoch());
@@ -61,11 +65,19 @@ impl Engine {
 
     pub(super) fn free(&mut self, event: &Event, id: BlockId) {
         let origin = self.origin(event);
-        if self.graphs.free(id, (event.number, origin)) {
+        let of_graph = self.graphs.free(id, (event.number, origin));
+        if of_graph && self.graphs.allocated(id) {
             return;
         }
         let Some(slot) = self.blocks.slot(id) else { return };
         let block = self.blocks.at_mut(slot);
+        if of_graph {
+            let again = std::mem::replace(&mut block.freed_at, event.number) != OpNumber(0);
+            if !again && self.blocks.keep_freed() {
+                self.tidy();
+            }
+            return;
+        }
         let again = block.freed().is_some();
         (block.freed_at, block.freed_origin) = (event.number, origin);
         let (space, start, owner, touched) = (block.space, block.address, block.owner, block.touched);
@@ -95,6 +107,7 @@ impl Engine {
                 let end = block.end();
                 self.shadow.forget_block(slot);
                 self.shadow.forget_retired(device, start, end, |_| true);
+                self.end_pool(device, start, end);
                 false
             }
             MemorySpace::Pinned | MemorySpace::Pageable => {
@@ -129,7 +142,8 @@ impl Engine {
         let (order, blocks) = (&self.order, &self.blocks);
         let mut used = self.shadow.tidy(|touch| order.passed(touch.epoch()), |slot| blocks.at(slot).id);
         self.freed_in_use.tidy(|touch| order.passed(touch.epoch()));
-        used.extend(self.freed_in_use.blocks());
+        used.extend(self.freed_in_use.blocks().chain(self.graphs.held()));
         self.blocks.sweep(&used, |snapshot| self.order.take_back(snapshot));
+        self.graphs.tidy(&self.blocks);
     }
 }

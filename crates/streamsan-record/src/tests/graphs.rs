@@ -2,7 +2,7 @@
 
 use streamsan_trace::{EventKind, ExecutableId, GraphId, StreamId};
 
-use super::{Recorded, SIDE};
+use super::{MEMORY, Recorded, SIDE};
 
 /// Raw handles.
 const GRAPH: u64 = 0xa000;
@@ -85,4 +85,36 @@ fn an_invalid_capture_ends_without_a_graph_and_an_end_without_a_begin_is_nothing
             EventKind::CaptureEnd { graph, stream: SIDE_ID, valid: false },
         ]
     );
+}
+
+#[test]
+fn blocks_from_the_pool_of_a_graph_are_marked() {
+    use crate::table::TorchCallback::MemoryAllocation;
+    let recorded = Recorded::with_torch();
+    let marked = |outer: u32, inner: u32, address: u64| {
+        (0..outer + inner).for_each(|_| recorded.graph_memory(true));
+        (0..inner).for_each(|_| recorded.graph_memory(false));
+        recorded.torch_callback(MemoryAllocation, address, 0);
+        (0..outer).for_each(|_| recorded.graph_memory(false));
+    };
+    marked(0, 0, MEMORY);
+    marked(1, 1, MEMORY + 512);
+    // Without a beginning.
+    recorded.graph_memory(false);
+    marked(1, 0, MEMORY + 1024);
+    marked(0, 0, MEMORY + 1536);
+    // Another thread's allocations are redirected by themselves.
+    recorded.graph_memory(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| recorded.torch_callback(MemoryAllocation, MEMORY + 2048, 0));
+    });
+    let of_graphs: Vec<_> = recorded
+        .kinds()
+        .iter()
+        .filter_map(|kind| match kind {
+            EventKind::GraphMemory { block } => Some(block.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(of_graphs, [3, 4], "the segment is block 1");
 }

@@ -95,6 +95,7 @@ impl<'a> Known<'a> {
                 }
                 EventKind::BlockSize { block, .. }
                 | EventKind::FreeRequest { block }
+                | EventKind::GraphMemory { block }
                 | EventKind::FreeDone { block } => self.block(block),
                 EventKind::FreeGuard { block, stream } | EventKind::RecordStream { block, stream } => {
                     self.block(block) && self.stream(stream)

@@ -60,6 +60,7 @@ mod tag {
     pub const GRAPH_LAUNCH: u8 = 25;
     pub const GRAPH_DESTROY: u8 = 26;
     pub const EXECUTABLE_DESTROY: u8 = 27;
+    pub const GRAPH_MEMORY: u8 = 28;
     /// An access of the event before.
     pub const ACCESS: u8 = 64;
     /// Where the allocation before lies.
@@ -192,6 +193,7 @@ pub fn encode(number: OpNumber, site: SiteId, kind: &EventKind, accesses: &[Acce
         EventKind::ExecutableDestroy { executable } => {
             (tag::EXECUTABLE_DESTROY, 0, 0, [executable.0, 0, 0, 0])
         }
+        EventKind::GraphMemory { block } => (tag::GRAPH_MEMORY, 0, 0, [block.0, 0, 0, 0]),
         EventKind::Gap { reason, detail } => (tag::GAP, reason as u8, 0, [0, detail.0, 0, 0]),
     };
     target[0] = Record { first: number.0, second: site.0, tag, small, half, words };
@@ -212,7 +214,7 @@ pub(super) const fn followers(record: &Record) -> Option<usize> {
     match record.tag {
         tag::OP | tag::HOST_ACCESS => Some(record.words[3] as usize),
         tag::ALLOC => Some(1),
-        tag::STREAM_CREATE..=tag::EXECUTABLE_DESTROY | tag::UNUSED => Some(0),
+        tag::STREAM_CREATE..=tag::GRAPH_MEMORY | tag::UNUSED => Some(0),
         _ => None,
     }
 }
@@ -298,6 +300,7 @@ pub(super) fn decode(record: &Record, place: Option<&Record>, thread: ThreadId) 
         },
         tag::GRAPH_DESTROY => EventKind::GraphDestroy { graph: GraphId(first) },
         tag::EXECUTABLE_DESTROY => EventKind::ExecutableDestroy { executable: ExecutableId(first) },
+        tag::GRAPH_MEMORY => EventKind::GraphMemory { block: BlockId(first) },
         tag::GAP => EventKind::Gap { reason: gap_reason(record.small)?, detail: StringId(second) },
         _ => return None,
     };

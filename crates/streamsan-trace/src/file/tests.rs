@@ -158,6 +158,7 @@ fn kind(counts: Counts) -> impl Strategy<Value = (EventKind, Vec<Access>)> {
         block().prop_map(|block| EventKind::FreeRequest { block }),
         (block(), stream()).prop_map(|(block, stream)| EventKind::FreeGuard { block, stream }),
         block().prop_map(|block| EventKind::FreeDone { block }),
+        block().prop_map(|block| EventKind::GraphMemory { block }),
         (block(), string.clone()).prop_map(|(block, label)| EventKind::Escape { block, label }),
         (block(), stream()).prop_map(|(block, stream)| EventKind::RecordStream { block, stream }),
         (stream(), any::<u32>(), any::<u32>())
