@@ -2,8 +2,8 @@
 
 A graph keeps the pool that its memory comes from, for as long as it lives. The inputs of the graphs that
 `torch.compile(mode="reduce-overhead")` makes, and the results of its warm-up, come from there too, by a call
-that redirects the allocations of a thread. A replay may use such memory whatever was freed since, which is what
-it is kept for; so the recorder is told.
+that redirects the allocations of a thread. A replay may use such memory whatever was freed since, which is
+what it is kept for; so the recorder is told.
 """
 
 from __future__ import annotations
