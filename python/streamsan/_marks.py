@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Iterable
 from contextlib import ContextDecorator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from streamsan._tasks import Level, inside, now_inside
 
 if TYPE_CHECKING:
     import torch
@@ -98,9 +99,10 @@ def _tell_name(core: Any, subject: Any, name: str) -> None:
 class annotate(ContextDecorator):
     """Says what kernels touch that streamsan cannot know: of an extension, of Triton, of CuPy.
 
-    Each kernel that is launched inside, on this thread and outside torch's own operators, is recorded with
-    these accesses instead of as a gap (SS902). If no launch is seen inside, one operation on the stream that
-    is current at the end stands for what was done. On the virtual device such kernels still compute nothing.
+    Each kernel that is launched inside, by this thread or task and outside torch's own operators, is recorded
+    with these accesses instead of as a gap (SS902). If no launch is seen inside, one operation on the stream
+    that is current at the end stands for what was done. On the virtual device such kernels still compute
+    nothing.
 
     Can also be used as a decorator.
 
@@ -134,22 +136,23 @@ class annotate(ContextDecorator):
     def __enter__(self) -> None:
         core = recorder()
         if core is not None:
-            levels = _levels()
-            level = _Level(self._accesses())
+            now = inside()
+            level = Level(self._accesses())
             seen = core.annotate(level.accesses)
-            if levels:
-                levels[-1].launches += seen
-            levels.append(level)
+            if now.levels:
+                now.levels[-1].launches += seen
+            now_inside(now._replace(levels=(*now.levels, level)))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        levels: list[_Level] = getattr(_local, "levels", _NONE)
-        core = recorder() if levels else None
+        now = inside()
+        core = recorder() if now.levels else None
         if core is None:
             return
-        level = levels.pop()
+        *levels, level = now.levels
         level.launches += core.annotate(levels[-1].accesses if levels else None)
+        now_inside(now._replace(levels=tuple(levels)))
         if level.launches == 0 and kind is None:
             core.record_annotated(self._label, level.accesses)
 
@@ -161,39 +164,20 @@ class annotate(ContextDecorator):
         return accesses
 
 
-class _Level:
-    """One `annotate` that a thread is in."""
-
-    def __init__(self, accesses: list[tuple[torch.Tensor, int]]) -> None:
-        self.accesses = accesses
-        self.launches = 0
-
-
-_local = threading.local()
-_NONE: Final[list[_Level]] = []
-
-
-def _levels() -> list[_Level]:
-    levels: list[_Level] | None = getattr(_local, "levels", None)
-    if levels is None:
-        levels = _local.levels = []
-    return levels
-
-
 def annotated() -> bool:
-    """Returns whether the calling thread is inside an `annotate`."""
-    return bool(getattr(_local, "levels", None))
+    """Returns whether what runs on the calling thread is inside an `annotate`."""
+    return bool(inside().levels)
 
 
 class ignore(ContextDecorator):
     """Leaves out findings of some rules, and counts them.
 
-    A hazard is left out if one of its two operations was issued inside, by the thread that is inside. What an
-    autograd engine does for a `backward()` called inside counts as inside. Reports say how much was left out
-    and why; an ignore that left out nothing is reported as SS903. For single lines there is a comment:
-    `# streamsan: ignore[SS101] reason`.
+    A hazard is left out if one of its two operations was issued inside, by the thread or the task of asyncio
+    that is inside. What an autograd engine does for a `backward()` called inside counts as inside, and so do
+    tasks that are made inside. Reports say how much was left out and why; an ignore that left out nothing is
+    reported as SS903. For single lines there is a comment: `# streamsan: ignore[SS101] reason`.
 
-    Can also be used as a decorator. Do not hold it across an `await`: it belongs to the thread.
+    Can also be used as a decorator of functions that are not `async`.
 
     Args:
         *rules: Codes or names of rules, such as `"SS101"`.
@@ -225,7 +209,8 @@ class ignore(ContextDecorator):
             raise ValueError(f"say why {', '.join(rules)} can be ignored here: the reason is empty")
         self._rules = rules
         self._reason = reason
-        self._entered = 0
+        # As the recorder knows them: where it was entered, and what it says.
+        self._entered: list[tuple[int, int]] = []
 
     def _recreate_cm(self) -> ignore:
         return ignore(*self._rules, reason=self._reason)
@@ -237,12 +222,22 @@ class ignore(ContextDecorator):
                 if not core.is_rule(rule):
                     raise ValueError(f"{rule!r} is no rule; `streamsan explain rules` lists them")
             core.range_begin(_IGNORE, f"{','.join(self._rules)} {' '.join(self._reason.split())}")
-            self._entered += 1
+            entered = tuple(core.ignores_here())
+            self._entered.append(entered[-1])
+            now_inside(inside()._replace(ignores=entered))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         core = recorder()
-        if core is not None and self._entered > 0:
-            self._entered -= 1
+        if core is None or not self._entered:
+            return
+        entered, now = self._entered.pop(), inside()
+        if now.ignores[-1:] == (entered,):
             core.range_end(_IGNORE)
+            now_inside(now._replace(ignores=now.ignores[:-1]))
+        elif entered in now.ignores:
+            left = [*now.ignores]
+            left.remove(entered)
+            core.set_ignores(left)
+            now_inside(now._replace(ignores=tuple(left)))

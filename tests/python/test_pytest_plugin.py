@@ -423,6 +423,44 @@ def test_where_nothing_can_be_recorded_an_option_is_an_error_and_a_setting_is_no
     assert folder.left() == []
 
 
+def test_without_a_gpu_the_option_for_it_is_an_error_and_the_setting_is_not(folder):
+    (folder.path / "test_it.py").write_text("def test_nothing(): pass\n")
+    nowhere = {"CUDA_VISIBLE_DEVICES": ""}
+    done = folder.pytest("--streamsan", "--streamsan-device=cuda", environment=nowhere, status=4)
+    assert "cannot record on a GPU" in done.stderr and "help: --streamsan-device=virtual" in done.stderr
+    ini = folder.path / "pytest.ini"
+    before = ini.read_text()
+    ini.write_text(before + "streamsan = true\nstreamsan_device = cuda\n")
+    output = folder.pytest(environment=nowhere, status=0).stdout
+    assert "`streamsan = true`, but nothing is checked: cannot record on a GPU" in output
+    ini.write_text(before + "streamsan_device = gpu\n")
+    done = folder.pytest("--streamsan", status=4)
+    assert "streamsan_device = gpu: it is one of auto, virtual, cuda" in done.stderr
+    assert folder.left() == []
+
+
+def test_on_a_gpu(folder):
+    """The virtual device stands for NVIDIA's driver and runtime; what records is what records on a GPU."""
+    import streamsan
+
+    libraries = Path(streamsan.__file__).parent / "lib"
+    device = str(libraries / "libstreamsan_device.so")
+    stand_in = {
+        "LD_PRELOAD": device,
+        "LD_LIBRARY_PATH": str(libraries / "virtual"),
+        "STREAMSAN_RUNTIME": device,
+    }
+    (folder.path / "test_it.py").write_text(
+        "from helpers import *\ndef test_race(): race()\ndef test_ordered(): ordered()\n"
+    )
+    for chosen in ("auto", "cuda"):
+        options = ("--streamsan", f"--streamsan-device={chosen}")
+        output = folder.pytest(*options, environment=stand_in, status=1).stdout
+        assert "streamsan: recorded on the GPU" in output
+        assert words(output) == {"test_race": ["HAZARD"]}
+        assert "1 passed" in output and "1 failed" in output
+
+
 def test_nothing_recorded_is_said(folder):
     (folder.path / "test_it.py").write_text("def test_nothing(): pass\n")
     output = folder.pytest("--streamsan", status=0).stdout

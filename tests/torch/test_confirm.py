@@ -1,6 +1,7 @@
 """`run --confirm`: on the virtual device a copy that is late can show a wrong value; nothing else can."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -240,3 +241,30 @@ def test_as_on_a_gpu_launches_and_nodes_are_looked_at_and_made_late(tmp_path: Pa
     # The kernel that spins is loaded first. Of nodes the capture has it once more, of launches each launch.
     for late, times in ((0, 2), (1, 3)):
         assert len(spun(rerun(tmp_path, late)[1])) == times
+
+
+@pytest.mark.parametrize("chosen", [None, "LAZY"])
+def test_on_a_gpu_kernels_are_loaded_first(tmp_path: Path, chosen: str | None) -> None:
+    """The virtual device stands for NVIDIA's driver and runtime."""
+    import streamsan
+
+    libraries = Path(streamsan.__file__).parent / "lib"
+    device = str(libraries / "libstreamsan_device.so")
+    program = tmp_path / "program.py"
+    note = "import os\nopen('seen', 'a').write(os.environ.get('CUDA_MODULE_LOADING', 'none') + ' ')\n"
+    program.write_text(note + START + "with torch.cuda.stream(side):\n    x += 1\ny = x * 2\n")
+    environment = {name: value for name, value in os.environ.items() if name != "CUDA_MODULE_LOADING"}
+    environment |= {
+        "LD_PRELOAD": device,
+        "LD_LIBRARY_PATH": str(libraries / "virtual"),
+        "STREAMSAN_RUNTIME": device,
+    }
+    if chosen is not None:
+        environment["CUDA_MODULE_LOADING"] = chosen
+    command = [sys.executable, "-m", "streamsan", "run", "--device", "cuda", "--confirm", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 66, done.stderr
+    assert (tmp_path / "seen").read_text().split() == [chosen or "none"] + [chosen or "EAGER"] * 3
+    said = re.search(r"not shown: the bytes were the same in this run, which proves nothing(.*)", done.stderr)
+    assert said is not None, done.stderr
+    assert ("first launch" in said[1]) == (chosen is not None)

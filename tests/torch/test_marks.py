@@ -151,3 +151,85 @@ with streamsan.ignore("SS101", reason="the engine"):  # (ignore)
     threads = {event["thread"] for event in begins}
     assert len(begins) == len(threads) == 2
     assert all(recording.user_line(event) in recording.lines("ignore") for event in begins)
+
+
+TASKS = """
+import asyncio
+
+async def turns():
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+async def inside(reason):
+    with streamsan.ignore("SS101", reason=reason):
+        await turns()
+        x.neg()  # (inside)
+        await turns()
+        with streamsan.ignore("SS102", reason="again"), streamsan.annotate(writes=[y]):
+            await turns()
+            LAUNCH()  # (annotated)
+        x.neg()  # (still inside)
+    await turns()
+    x.neg()  # (after)
+
+async def outside():
+    for _ in range(14):
+        await asyncio.sleep(0)
+        x.neg()  # (other)
+        LAUNCH()  # (unknown)
+
+async def made_inside():
+    with streamsan.ignore("SS101", reason="made inside"):
+        task = asyncio.create_task(child())
+    await turns()
+    x.neg()  # (maker)
+    await task
+
+async def child():
+    await turns()
+    x.neg()  # (child)
+
+async def main():
+    await asyncio.gather(inside("one"), outside(), inside("two"))
+    await made_inside()
+
+with streamsan.ignore("SS103", reason="around"):
+    x.neg()  # (around)
+    asyncio.run(main())
+    x.neg()  # (back)
+x.neg()  # (at the end)
+""".replace("LAUNCH()", LAUNCH)
+
+
+def test_tasks_that_share_a_thread_have_ignores_and_annotations_of_their_own(program):
+    recording = program.run(PREPARE + TASKS)
+    labels = ("inside", "annotated", "still inside", "after", "other", "unknown", "maker", "child")
+    labels += ("around", "back", "at the end")
+    label_of = {line: label for label in labels for line in recording.lines(label)}
+    open_ranges, found = [], {}
+    for event in recording.events:
+        if event["kind"] == "range_begin":
+            open_ranges.append(event["label"])
+        elif event["kind"] == "range_end":
+            open_ranges.pop()
+        label = label_of.get(recording.user_line(event))
+        if label is not None and event["kind"] in ("op", "gap"):
+            found.setdefault(label, set()).add((event["kind"], *sorted(open_ranges)))
+    around = "SS103 around"
+
+    def each(*more):
+        return {("op", *sorted((around, f"SS101 {reason}", *more))) for reason in ("one", "two")}
+
+    assert found == {
+        "inside": each(),
+        "annotated": each("SS102 again"),
+        "still inside": each(),
+        "after": {("op", around)},
+        "other": {("op", around)},
+        "unknown": {("gap", around)},
+        "maker": {("op", around)},
+        "child": {("op", *sorted((around, "SS101 made inside")))},
+        "around": {("op", around)},
+        "back": {("op", around)},
+        "at the end": {("op",)},
+    }

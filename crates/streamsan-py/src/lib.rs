@@ -67,7 +67,8 @@ mod _core {
     use crate::plan::Plan;
     #[pymodule_export]
     use crate::ranges::{
-        annotate, is_rule, name_tensor, range_begin, range_end, record_annotated, settle, trace_path,
+        annotate, ignores_here, is_rule, name_tensor, range_begin, range_end, record_annotated, set_ignores,
+        settle, trace_path,
     };
     #[pymodule_export]
     use crate::report::{check, formats, render, suffixes, write_excerpt, write_program};

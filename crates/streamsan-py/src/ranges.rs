@@ -11,6 +11,7 @@ use streamsan_record::table::RawAccess;
 use streamsan_trace::{GapReason, OpKind, RangeKind};
 
 use crate::context;
+use crate::stack::Stack;
 use crate::table::{intern_text, table};
 use crate::tensor::{access, address, device_index, tell_size};
 use crate::torch_functions::current_raw_stream;
@@ -52,6 +53,33 @@ pub fn range_end(py: Python<'_>, kind: u32) {
 /// The ignores that the calling thread is in.
 pub fn ignores() -> Vec<(u32, u32)> {
     IGNORES.with_borrow(Vec::clone)
+}
+
+/// The ignores that the calling thread is in, the outermost first, as places and what they say.
+#[pyfunction]
+pub fn ignores_here() -> Vec<(u32, u32)> {
+    ignores()
+}
+
+/// Has the calling thread be in these ignores and no others: tasks take turns on it.
+#[pyfunction]
+pub fn set_ignores(wanted: Vec<(u32, u32)>) {
+    let Some(table) = table() else { return };
+    IGNORES.with_borrow_mut(|open| {
+        let shared = open.iter().zip(&wanted).take_while(|(one, other)| one == other).count();
+        let kind = RangeKind::Ignore as u32;
+        for _ in shared..open.len() {
+            // SAFETY: the table's functions may be called from any thread.
+            unsafe { (table.range_end)(kind) }
+        }
+        for &(site, label) in &wanted[shared..] {
+            context::enter(Stack { site, ..Stack::default() }, 0, 0);
+            // SAFETY: as above.
+            unsafe { (table.range_begin)(kind, label) }
+            context::leave();
+        }
+        *open = wanted;
+    });
 }
 
 /// On a thread of the engine: what is done from now on is in these ignores and no others. Whether that changes
