@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use streamsan_record::{CopyCall, CopyLayout, MemsetCall, PointerKind, copy_label, holds_host};
 
 use crate::call::{call, record};
-use crate::capture::{self, unsafe_call};
+use crate::capture;
 use crate::delays::{self, Late, Source};
 use crate::devices::{device, may_reach};
 use crate::errors::{Answer, Code};
@@ -27,9 +27,6 @@ struct Request {
 
 fn copy(request: &Request) -> Answer {
     let Request { destination, source, rows, .. } = *request;
-    if !request.asynchronous {
-        unsafe_call()?;
-    }
     if rows.width == 0 || rows.height == 0 {
         // CUDA still looks at the stream.
         return with_stream(request.stream, |_, _| ()).map(|_| ());

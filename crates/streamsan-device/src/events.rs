@@ -33,6 +33,12 @@ pub struct EventState {
 }
 
 impl EventState {
+    /// Refuses an event that was last recorded in a capture; the capture goes on.
+    fn check_outside(state: &State, event: u64) -> Answer {
+        let known = state.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
+        if known.captured.is_some() { Err(Code::CAPTURED_EVENT) } else { Ok(()) }
+    }
+
     /// Its last record; an error if that was captured, which makes the capture invalid.
     fn last_of(state: &mut State, event: u64) -> Result<Option<&mut Record>, Code> {
         let known = state.events.get(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
@@ -273,7 +279,7 @@ const SHORTEST: f32 = 0.000_5;
 unsafe extern "C" fn elapsed(milliseconds: *mut c_float, start: u64, end: u64, caller: usize) -> Code {
     call(|| {
         for event in [start, end] {
-            with_state(|state| EventState::last_of(state, event).map(|_| ()))?;
+            with_state(|state| EventState::check_outside(state, event))?;
         }
         let (from, to) = with_state(|state| {
             let at = |event: u64| {

@@ -28,23 +28,16 @@ impl Mode {
             _ => Err(Code::INVALID_VALUE),
         }
     }
-
-    fn number(self) -> c_int {
-        match self {
-            Self::Global => 0,
-            Self::ThreadLocal => 1,
-            Self::Relaxed => 2,
-        }
-    }
 }
 
 thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
+    /// CUDA's number of the thread's mode.
+    static MODE: Cell<c_int> = const { Cell::new(0) };
 }
 
-/// Sets the calling thread's mode; gives CUDA's number of the one before.
-pub fn exchange(mode: Mode) -> c_int {
-    MODE.try_with(|own| own.replace(mode)).unwrap_or(Mode::Global).number()
+/// Sets the calling thread's mode, by CUDA's number, and gives the one before. As in CUDA, any number is taken.
+pub fn exchange(mode: c_int) -> c_int {
+    MODE.try_with(|own| own.replace(mode)).unwrap_or(0)
 }
 
 /// The calling thread's number.
@@ -59,7 +52,7 @@ pub fn unsafe_call() -> Answer {
     if !any() {
         return Ok(());
     }
-    let mode = MODE.try_with(Cell::get).unwrap_or(Mode::Global);
+    let mode = Mode::from_number(MODE.try_with(Cell::get).unwrap_or(0)).unwrap_or(Mode::Global);
     if mode == Mode::Relaxed {
         return Ok(());
     }
@@ -129,8 +122,11 @@ impl State {
         Ok(())
     }
 
-    /// A wait for, or a question about, an event that was last recorded in this capture.
+    /// A wait for, or a question about, an event that was last recorded in this capture, under way or ended.
     pub fn refuse_captured_event(&mut self, capture: u64) -> Code {
+        if self.captures.get(capture).is_none() {
+            return Code::INVALID_VALUE;
+        }
         self.captures.invalidate(|number, _| number == capture);
         Code::CAPTURED_EVENT
     }
