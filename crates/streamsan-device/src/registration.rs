@@ -136,6 +136,13 @@ extern "C" fn __cudaRegisterManagedVar(
 ) {
 }
 
+// Variables of the host that kernels use: no kernel runs here. The runtime itself would take our module for its own.
+#[unsafe(no_mangle)]
+extern "C" fn __cudaRegisterHostVar() {}
+
+#[unsafe(no_mangle)]
+extern "C" fn __cudaRegisterUnifiedTable() {}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetSymbolAddress(address: *mut usize, shadow: usize) -> Code {
     // SAFETY: the caller gives a place for the address.

@@ -39,6 +39,7 @@ unsupported_calls! {
     cudaGraphChildGraphNodeGetGraph
     cudaGraphClone
     cudaGraphConditionalHandleCreate
+    cudaGraphConditionalHandleCreate_v2
     cudaGraphDestroyNode
     cudaGraphEventRecordNodeGetEvent
     cudaGraphEventRecordNodeSetEvent
@@ -49,6 +50,7 @@ unsupported_calls! {
     cudaGraphExecEventWaitNodeSetEvent
     cudaGraphExecExternalSemaphoresSignalNodeSetParams
     cudaGraphExecExternalSemaphoresWaitNodeSetParams
+    cudaGraphExecGetId
     cudaGraphExecHostNodeSetParams
     cudaGraphExecKernelNodeSetParams
     cudaGraphExecMemcpyNodeSetParams
@@ -61,6 +63,7 @@ unsupported_calls! {
     cudaGraphExternalSemaphoresSignalNodeSetParams
     cudaGraphExternalSemaphoresWaitNodeGetParams
     cudaGraphExternalSemaphoresWaitNodeSetParams
+    cudaGraphGetId
     cudaGraphHostNodeGetParams
     cudaGraphHostNodeSetParams
     cudaGraphKernelNodeCopyAttributes
@@ -78,7 +81,11 @@ unsupported_calls! {
     cudaGraphMemsetNodeGetParams
     cudaGraphMemsetNodeSetParams
     cudaGraphNodeFindInClone
+    cudaGraphNodeGetContainingGraph
     cudaGraphNodeGetEnabled
+    cudaGraphNodeGetLocalId
+    cudaGraphNodeGetParams
+    cudaGraphNodeGetToolsId
     cudaGraphNodeSetEnabled
     cudaGraphNodeSetParams
     cudaGraphRemoveDependencies
@@ -185,6 +192,7 @@ unsupported_calls! {
     cudaGraphUpload_ptsz
     cudaLaunchCooperativeKernel_ptsz
     cudaLaunchHostFunc_ptsz
+    cudaLaunchHostFunc_v2_ptsz
     cudaLaunchKernelExC_ptsz
     cudaLaunchKernel_ptsz
     cudaMallocAsync_ptsz
@@ -204,6 +212,7 @@ unsupported_calls! {
     cudaMemcpy3DBatchAsync_ptsz
     cudaMemcpy3DPeerAsync_ptsz
     cudaMemcpy3DPeer_ptds
+    cudaMemcpy3DWithAttributesAsync_ptsz
     cudaMemcpy3D_ptds
     cudaMemcpyArrayToArray_ptds
     cudaMemcpyAsync_ptsz
@@ -216,6 +225,7 @@ unsupported_calls! {
     cudaMemcpyToArray_ptds
     cudaMemcpyToSymbolAsync_ptsz
     cudaMemcpyToSymbol_ptds
+    cudaMemcpyWithAttributesAsync_ptsz
     cudaMemcpy_ptds
     cudaMemset2DAsync_ptsz
     cudaMemset2D_ptds
@@ -232,6 +242,7 @@ unsupported_calls! {
     cudaStreamEndCapture_ptsz
     cudaStreamGetAttribute_ptsz
     cudaStreamGetCaptureInfo_ptsz
+    cudaStreamGetDevResource_ptsz
     cudaStreamGetDevice_ptsz
     cudaStreamGetFlags_ptsz
     cudaStreamGetId_ptsz
@@ -243,6 +254,24 @@ unsupported_calls! {
     cudaStreamUpdateCaptureDependencies_ptsz
     cudaStreamWaitEvent_ptsz
     cudaWaitExternalSemaphoresAsync_ptsz
+}
+
+// Parts of a device: green contexts.
+unsupported_calls! {
+    cudaDevResourceGenerateDesc
+    cudaDevSmResourceSplit
+    cudaDevSmResourceSplitByCount
+    cudaDeviceGetDevResource
+    cudaDeviceGetExecutionCtx
+    cudaExecutionCtxDestroy
+    cudaExecutionCtxGetDevResource
+    cudaExecutionCtxGetDevice
+    cudaExecutionCtxGetId
+    cudaExecutionCtxRecordEvent
+    cudaExecutionCtxStreamCreate
+    cudaExecutionCtxSynchronize
+    cudaExecutionCtxWaitEvent
+    cudaGreenCtxCreate
 }
 
 // The rest.
@@ -267,11 +296,13 @@ unsupported_calls! {
     cudaDeviceSetSharedMemConfig
     cudaDeviceUnregisterAsyncNotification
     cudaFuncGetName
+    cudaFuncGetParamCount
     cudaFuncGetParamInfo
     cudaFuncSetSharedMemConfig
     cudaGetExportTable
     cudaGetKernel
     cudaKernelSetAttributeForDevice
+    cudaLaunchHostFunc_v2
     cudaLibraryEnumerateKernels
     cudaLibraryGetGlobal
     cudaLibraryGetKernel
@@ -312,9 +343,11 @@ unsupported_calls! {
     cudaMemcpy3DBatchAsync
     cudaMemcpy3DPeer
     cudaMemcpy3DPeerAsync
+    cudaMemcpy3DWithAttributesAsync
     cudaMemcpyBatchAsync
     cudaMemcpyFromSymbolAsync
     cudaMemcpyToSymbolAsync
+    cudaMemcpyWithAttributesAsync
     cudaMemset3D
     cudaMemset3DAsync
     cudaOccupancyAvailableDynamicSMemPerBlock
@@ -324,5 +357,6 @@ unsupported_calls! {
     cudaStreamAttachMemAsync
     cudaStreamCopyAttributes
     cudaStreamGetAttribute
+    cudaStreamGetDevResource
     cudaStreamSetAttribute
 }

@@ -31,7 +31,7 @@ impl Status {
 }
 
 /// The function of this name that would have been called without this library.
-fn function(name: &CStr) -> Option<usize> {
+pub fn function(name: &CStr) -> Option<usize> {
     // SAFETY: C strings; NVIDIA's library is only looked for, not loaded.
     let found = unsafe {
         let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());

@@ -24,6 +24,11 @@ impl Entry {
         Self { name, address: AtomicUsize::new(0) }
     }
 
+    /// Its name, as the loader takes it.
+    pub fn symbol(&self) -> &'static CStr {
+        self.name
+    }
+
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.name.to_str().unwrap_or_default()

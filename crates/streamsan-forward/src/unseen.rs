@@ -14,7 +14,8 @@ extern "C" fn missing() -> c_int {
 extern "C" fn tell(entry: &Entry) -> usize {
     begin();
     streamsan_record::report(|recorder| recorder.unsupported(entry.name()));
-    entry.address().unwrap_or(missing as *const () as usize)
+    let next = || crate::nccl::function(entry.symbol());
+    entry.address().or_else(next).unwrap_or(missing as *const () as usize)
 }
 
 macro_rules! unseen {
@@ -52,6 +53,7 @@ macro_rules! unseen {
 
 // Copies and memsets of other shapes, and to device variables.
 unseen! {
+    cudaMemcpy2DArrayToArray
     cudaMemcpy2DFromArray
     cudaMemcpy2DFromArrayAsync
     cudaMemcpy2DToArray
@@ -61,11 +63,18 @@ unseen! {
     cudaMemcpy3DBatchAsync
     cudaMemcpy3DPeer
     cudaMemcpy3DPeerAsync
+    cudaMemcpy3DWithAttributesAsync
+    cudaMemcpyArrayToArray
     cudaMemcpyBatchAsync
+    cudaMemcpyFromArray
+    cudaMemcpyFromArrayAsync
     cudaMemcpyFromSymbol
     cudaMemcpyFromSymbolAsync
+    cudaMemcpyToArray
+    cudaMemcpyToArrayAsync
     cudaMemcpyToSymbol
     cudaMemcpyToSymbolAsync
+    cudaMemcpyWithAttributesAsync
     cudaMemset3D
     cudaMemset3DAsync
 }
@@ -74,44 +83,138 @@ unseen! {
 unseen! {
     cudaIpcOpenEventHandle
     cudaIpcOpenMemHandle
+    cudaMalloc3D
     cudaMallocManaged
     cudaMallocPitch
     cudaMemPoolImportPointer
+    cudaStreamAttachMemAsync
+}
+
+// Work and order that reach streams in other ways: semaphores of other interfaces, parts of a device, callbacks that may
+// not wait for their turn, and the end of all.
+unseen! {
+    cudaDeviceReset
+    cudaExecutionCtxRecordEvent
+    cudaExecutionCtxStreamCreate
+    cudaExecutionCtxSynchronize
+    cudaExecutionCtxWaitEvent
+    cudaLaunchHostFunc_v2
+    cudaSignalExternalSemaphoresAsync
+    cudaWaitExternalSemaphoresAsync
+}
+
+// Graphs that are not made, or not only, by a capture.
+unseen! {
+    cudaGraphAddChildGraphNode
+    cudaGraphAddDependencies
+    cudaGraphAddEventRecordNode
+    cudaGraphAddEventWaitNode
+    cudaGraphAddExternalSemaphoresSignalNode
+    cudaGraphAddExternalSemaphoresWaitNode
+    cudaGraphAddHostNode
+    cudaGraphAddKernelNode
+    cudaGraphAddMemAllocNode
+    cudaGraphAddMemFreeNode
+    cudaGraphAddMemcpyNode
+    cudaGraphAddMemcpyNode1D
+    cudaGraphAddMemcpyNodeFromSymbol
+    cudaGraphAddMemcpyNodeToSymbol
+    cudaGraphAddMemsetNode
+    cudaGraphAddNode
+    cudaGraphDestroyNode
+    cudaGraphEventRecordNodeSetEvent
+    cudaGraphEventWaitNodeSetEvent
+    cudaGraphExecChildGraphNodeSetParams
+    cudaGraphExecEventRecordNodeSetEvent
+    cudaGraphExecEventWaitNodeSetEvent
+    cudaGraphExecExternalSemaphoresSignalNodeSetParams
+    cudaGraphExecExternalSemaphoresWaitNodeSetParams
+    cudaGraphExecHostNodeSetParams
+    cudaGraphExecKernelNodeSetParams
+    cudaGraphExecMemcpyNodeSetParams
+    cudaGraphExecMemcpyNodeSetParams1D
+    cudaGraphExecMemcpyNodeSetParamsFromSymbol
+    cudaGraphExecMemcpyNodeSetParamsToSymbol
+    cudaGraphExecMemsetNodeSetParams
+    cudaGraphExecNodeSetParams
+    cudaGraphExternalSemaphoresSignalNodeSetParams
+    cudaGraphExternalSemaphoresWaitNodeSetParams
+    cudaGraphHostNodeSetParams
+    cudaGraphKernelNodeSetParams
+    cudaGraphMemcpyNodeSetParams
+    cudaGraphMemcpyNodeSetParams1D
+    cudaGraphMemcpyNodeSetParamsFromSymbol
+    cudaGraphMemcpyNodeSetParamsToSymbol
+    cudaGraphMemsetNodeSetParams
+    cudaGraphNodeSetEnabled
+    cudaGraphNodeSetParams
+    cudaGraphRemoveDependencies
+    cudaStreamUpdateCaptureDependencies
+}
+
+// NCCL's operations of one rank on the memory of another.
+unseen! {
+    ncclPutSignal
+    ncclSignal
+    ncclWaitSignal
 }
 
 // The same calls in programs that are built for per-thread default streams.
 unseen! {
     __cudaLaunchKernel_ptsz
-    cudaGraphInstantiateWithParams_ptsz
-    cudaLaunchCooperativeKernel_ptsz
-    cudaMallocFromPoolAsync_ptsz
-    cudaMemcpy2D_ptds
-    cudaMemcpy3DAsync_ptsz
-    cudaMemcpy3D_ptds
-    cudaMemcpyFromSymbolAsync_ptsz
-    cudaMemcpyFromSymbol_ptds
-    cudaMemcpyToSymbolAsync_ptsz
-    cudaMemcpyToSymbol_ptds
-    cudaMemset2DAsync_ptsz
-    cudaMemset2D_ptds
-    cudaStreamBeginCaptureToGraph_ptsz
     cudaEventRecordWithFlags_ptsz
     cudaEventRecord_ptsz
     cudaFreeAsync_ptsz
+    cudaGraphInstantiateWithParams_ptsz
     cudaGraphLaunch_ptsz
+    cudaLaunchCooperativeKernel_ptsz
     cudaLaunchHostFunc_ptsz
+    cudaLaunchHostFunc_v2_ptsz
     cudaLaunchKernelExC_ptsz
     cudaLaunchKernel_ptsz
     cudaMallocAsync_ptsz
+    cudaMallocFromPoolAsync_ptsz
+    cudaMemcpy2DArrayToArray_ptds
     cudaMemcpy2DAsync_ptsz
+    cudaMemcpy2DFromArrayAsync_ptsz
+    cudaMemcpy2DFromArray_ptds
+    cudaMemcpy2DToArrayAsync_ptsz
+    cudaMemcpy2DToArray_ptds
+    cudaMemcpy2D_ptds
+    cudaMemcpy3DAsync_ptsz
+    cudaMemcpy3DBatchAsync_ptsz
+    cudaMemcpy3DPeerAsync_ptsz
+    cudaMemcpy3DPeer_ptds
+    cudaMemcpy3DWithAttributesAsync_ptsz
+    cudaMemcpy3D_ptds
+    cudaMemcpyArrayToArray_ptds
     cudaMemcpyAsync_ptsz
+    cudaMemcpyBatchAsync_ptsz
+    cudaMemcpyFromArrayAsync_ptsz
+    cudaMemcpyFromArray_ptds
+    cudaMemcpyFromSymbolAsync_ptsz
+    cudaMemcpyFromSymbol_ptds
+    cudaMemcpyToArrayAsync_ptsz
+    cudaMemcpyToArray_ptds
+    cudaMemcpyToSymbolAsync_ptsz
+    cudaMemcpyToSymbol_ptds
+    cudaMemcpyWithAttributesAsync_ptsz
     cudaMemcpy_ptds
+    cudaMemset2DAsync_ptsz
+    cudaMemset2D_ptds
+    cudaMemset3DAsync_ptsz
+    cudaMemset3D_ptds
     cudaMemsetAsync_ptsz
     cudaMemset_ptds
+    cudaSignalExternalSemaphoresAsync_ptsz
     cudaStreamAddCallback_ptsz
+    cudaStreamAttachMemAsync_ptsz
+    cudaStreamBeginCaptureToGraph_ptsz
     cudaStreamBeginCapture_ptsz
     cudaStreamEndCapture_ptsz
     cudaStreamQuery_ptsz
     cudaStreamSynchronize_ptsz
+    cudaStreamUpdateCaptureDependencies_ptsz
     cudaStreamWaitEvent_ptsz
+    cudaWaitExternalSemaphoresAsync_ptsz
 }

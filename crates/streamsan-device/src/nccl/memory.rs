@@ -77,8 +77,9 @@ macro_rules! refused {
 
 refused! {
     // For kernels that communicate themselves: none is run here.
-    ncclDevCommCreate ncclDevCommDestroy
+    ncclDevCommCreate ncclDevCommDestroy ncclGetLsaDevicePointer ncclGetLsaMultimemDevicePointer
+    ncclGetMultimemDevicePointer ncclGetPeerDevicePointer
     // Newer than what torch 2.11 calls.
-    ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommSuspend
+    ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommSuspend
     ncclPutSignal ncclSignal ncclWaitSignal ncclWinGetUserPtr
 }
