@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
+
+# What NCCL's back ends call themselves. Since torch 2.15 "nccl" is another one than before, which is kept.
+NCCL: Final = frozenset(("nccl", "nccl2", "nccl-lazy", "nccl-legacy"))
 
 
 def by_nccl(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
@@ -16,7 +21,7 @@ def by_nccl(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     for value in (*args, *kwargs.values()):
         if isinstance(value, torch.ScriptObject) and "ProcessGroup" in str(value._type()):
             group = torch.distributed.ProcessGroup.unbox(value)
-            return bool(group._get_backend(torch.device("cuda")).name() == "nccl")
+            return bool(group._get_backend(torch.device("cuda")).name() in NCCL)
     return False
 
 
