@@ -208,6 +208,8 @@ class Finding:
         hazard: `RAW`, `WAR` or `WAW` for conflicts; else None.
         fingerprint: The same in each run as long as rule and places are.
         count: How often it occurred.
+        occurrences: The later operation's number at each occurrence, if there are several; where they are
+            many, the first one and from there on each second, fourth, … one.
         first: The earlier operation; None for rules about one place.
         second: The later operation, or the only one.
         missing_edge: The order that is missing.
@@ -237,6 +239,7 @@ class Finding:
     hazard: str | None
     fingerprint: str
     count: int
+    occurrences: tuple[int, ...]
     first: Place | None
     second: Place
     missing_edge: Edge | None
@@ -465,6 +468,7 @@ def _finding(value: dict[str, Any], line: str) -> Finding:
         hazard=value["hazard"],
         fingerprint=value["fingerprint"],
         count=value["count"],
+        occurrences=tuple(value.get("occurrences", {}).get("ops", ())),
         first=_place(value["first"]) if value["first"] else None,
         second=_place(value["second"]),
         missing_edge=Edge(edge["from"], edge["to"]) if edge else None,

@@ -64,6 +64,7 @@ class Runner:
         environment |= {
             "PATH": f"{self.commands}:{environment['PATH']}",
             "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(ROOT / "action"),
             "INSTALLED": str(self.installed),
         }
         output = ""
@@ -115,12 +116,12 @@ def test_traces_that_are_bad_and_good(runner):
     assert status == 1 and "::error file=" in output and "SS101" in output, output
     assert runner.rules() == ["SS101"]
     assert "SS101" in (runner.path / "streamsan-report" / "streamsan.html").read_text()
-    assert runner.installed.read_text() == "-m pip install streamsan\n"
+    assert runner.installed.read_text() == f"-m pip install {ROOT}/action/..\n"
 
     status, output = runner.act(check="fixed.sstrace", report="other folder", package="")
     assert status == 0 and "::error" not in output, output
     assert runner.rules("other folder") == []
-    assert runner.installed.read_text() == "-m pip install streamsan\n"
+    assert runner.installed.read_text() == f"-m pip install {ROOT}/action/..\n"
 
 
 def test_warnings_and_what_is_known(runner):
@@ -226,3 +227,16 @@ def test_hook_for_settings(tmp_path):
     assert output == (
         "below/pyproject.toml:2: there is no rule `SS1O1` (in `ignore`)\nhelp: did you mean `SS101`?\n"
     )
+
+
+def test_the_guide_has_the_same_hooks():
+    guide = (ROOT / "docs" / "ci.md").read_text()
+    [block] = [block for block in re.findall(r"^```yaml\n(.*?)^```$", guide, re.M | re.S) if "repo:" in block]
+    [local] = yaml.safe_load(block)["repos"]
+    assert local["repo"] == "local"
+    for hook in local["hooks"]:
+        wanted = HOOKS[hook["id"]]
+        assert {key: hook[key] for key in ("name", "entry", "files")} == {
+            key: wanted[key] for key in ("name", "entry", "files")
+        }
+    assert {hook["id"] for hook in local["hooks"]} == set(HOOKS)

@@ -55,7 +55,7 @@ print("called")
     assert text.startswith("consume() was not called: 1 argument is not safe to use on the current stream\n")
     assert "argument `batch`:\nerror[SS101]: unordered read-after-write on `x`" in text
     assert f"{fill} | x.fill_(1)" in text and f"{call} |         consume(x)" in text
-    assert f":{call}, make `side` wait: side.wait_stream(torch.cuda.default_stream())" in text
+    assert f":{call}, make `side` wait:\n      side.wait_stream(torch.cuda.default_stream())" in text
     assert text.splitlines()[-3:] == [
         "0 consume ('batch',)",
         f"SS101 {fill} {call} side.wait_stream(torch.cuda.default_stream())",

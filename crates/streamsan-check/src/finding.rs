@@ -24,6 +24,8 @@ pub struct Finding {
     pub ordered_up_to: Option<OrderedUpTo>,
     /// How often it occurred.
     pub count: u64,
+    /// When, if it is about two operations or a line that was met again and again; else empty.
+    pub occurrences: Occurrences,
     /// What to insert, if a fix could be found.
     pub fix: Option<Fix>,
     /// Index in the report of a finding whose fix alone also removes this one.
@@ -75,6 +77,50 @@ pub enum Actor {
     Stream(StreamId),
     /// The host.
     Host,
+}
+
+/// When a finding occurred: the numbers of the later operations, each once, thinned out where they are many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occurrences {
+    /// In the order of the log: the first one, and from there on every [`every`](Self::every)-th.
+    pub numbers: Vec<OpNumber>,
+    /// 1 if all of them are there, else a power of two.
+    pub every: u64,
+    /// How many there are in all.
+    pub total: u64,
+    /// How many waits are enough for them: one before each that the wait before the one in front of it does not cover.
+    /// Fewer than `total` where the later operation is repeated and the earlier one is not, as in an inner loop.
+    pub waits: u64,
+    /// The last one, even if it was thinned out.
+    pub last: OpNumber,
+}
+
+impl Occurrences {
+    /// How many numbers are kept.
+    const MOST: usize = 128;
+
+    /// Takes the next one. `is_covered`: the wait that the last one lacked would do for it too.
+    pub(crate) fn add(&mut self, number: OpNumber, is_covered: bool) {
+        // One operation can meet several earlier ones.
+        if self.total > 0 && number == self.last {
+            return;
+        }
+        self.every = self.every.max(1);
+        if self.total.is_multiple_of(self.every) {
+            self.numbers.push(number);
+        }
+        self.total += 1;
+        self.waits += u64::from(!is_covered);
+        self.last = number;
+        if self.numbers.len() > Self::MOST {
+            let mut index = 0;
+            self.numbers.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.every *= 2;
+        }
+    }
 }
 
 /// The memory of a finding.
@@ -227,5 +273,32 @@ impl Note {
             | Self::ConfiguredIgnore
             | Self::FirstOccurrence { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Occurrences;
+    use streamsan_trace::OpNumber;
+
+    #[test]
+    fn many_occurrences_are_thinned_out_evenly() {
+        let mut occurrences = Occurrences::default();
+        for number in 1..=1000 {
+            occurrences.add(OpNumber(number * 10), number % 4 != 1);
+        }
+        assert_eq!((occurrences.total, occurrences.waits, occurrences.every), (1000, 250, 8));
+        assert_eq!(occurrences.last, OpNumber(10_000));
+        let wanted: Vec<_> = (0..125).map(|index| OpNumber(10 + 80 * index)).collect();
+        assert_eq!(occurrences.numbers, wanted);
+    }
+
+    #[test]
+    fn one_operation_counts_once() {
+        let mut occurrences = Occurrences::default();
+        for number in [3, 3, 7] {
+            occurrences.add(OpNumber(number), false);
+        }
+        assert_eq!((occurrences.total, occurrences.waits), (2, 2));
     }
 }

@@ -4,7 +4,7 @@ use crate::clock::ChainId;
 use crate::edges::Line;
 use crate::engine::{Engine, Sink};
 use crate::finding::Actor;
-use crate::finding::{Finding, Fix, FixAction, Memory, OrderedUpTo, Place};
+use crate::finding::{Finding, Fix, FixAction, Memory, Occurrences, OrderedUpTo, Place};
 use crate::fingerprint::fingerprint;
 use crate::hazard::{Hazard, Origin};
 use crate::near_miss::near_misses;
@@ -72,6 +72,8 @@ pub(crate) struct Grouper {
     index: HashMap<Key, usize>,
     /// Of hazards, in order of their first occurrence.
     pub(crate) findings: Vec<Finding>,
+    /// Of each finding, the last hazard: who acted, and the later operation.
+    last: Vec<(Actor, Actor, OpNumber)>,
     pub(crate) calls: CallLines,
     pub(crate) gaps: BTreeMap<(GapReason, StringId), Gap>,
 }
@@ -113,6 +115,7 @@ impl Grouper {
             old_memory: hazard.old_block.map(|block| memory(hazard, block, engine)),
             ordered_up_to: Some(ordered_up_to),
             count: 1,
+            occurrences: Occurrences::default(),
             fix: fix(hazard, engine).map(|(action, before, site)| Fix {
                 actions: vec![action],
                 frame: fix_frame(&action, site, hazard.first_origin.site, engine, tables),
@@ -207,6 +210,10 @@ impl Sink for Grouper {
             let action = fix(hazard, engine).map(|(action, ..)| action);
             let finding = &mut self.findings[index];
             finding.count += 1;
+            let (first, second, before) = self.last[index];
+            let same = (first, second) == (hazard.first_actor, hazard.second_actor);
+            finding.occurrences.add(hazard.second, same && hazard.first < before);
+            self.last[index] = (hazard.first_actor, hazard.second_actor, hazard.second);
             if let (Some(fix), Some(action)) = (&mut finding.fix, action)
                 && !fix.actions.contains(&action)
             {
@@ -214,8 +221,10 @@ impl Sink for Grouper {
             }
             return;
         }
-        let finding = Self::finding(hazard, engine, tables);
+        let mut finding = Self::finding(hazard, engine, tables);
+        finding.occurrences.add(hazard.second, false);
         self.index.insert(key, self.findings.len());
+        self.last.push((hazard.first_actor, hazard.second_actor, hazard.second));
         self.findings.push(finding);
     }
 

@@ -8,7 +8,7 @@
 //! and left out nothing is SS903, unless it ignores SS903 too.
 
 use crate::edges::Line;
-use crate::finding::{Actor, Finding, Note};
+use crate::finding::{Actor, Finding, Note, Occurrences};
 use crate::fingerprint::fingerprint;
 use crate::group::{Key, key, place};
 use crate::hazard::{Hazard, Origin};
@@ -368,6 +368,7 @@ fn unused(entry: &Entry, number: OpNumber, origin: Origin, tables: &Tables) -> F
         old_memory: None,
         ordered_up_to: None,
         count: 1,
+        occurrences: Occurrences::default(),
         fix: None,
         removed_by: None,
         removes: 0,

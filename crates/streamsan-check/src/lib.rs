@@ -35,7 +35,7 @@ mod shadow;
 mod verify;
 
 pub use ask::Question;
-pub use finding::{Actor, Finding, Fix, FixAction, Memory, Note, OrderedUpTo, Place};
+pub use finding::{Actor, Finding, Fix, FixAction, Memory, Note, Occurrences, OrderedUpTo, Place};
 pub use hazard::{Hazard, Origin};
 pub use ignores::{IgnoreComment, IgnoreFiles, IgnoreSource, Ignored, Ignores};
 pub use live::LiveCheck;

@@ -70,6 +70,7 @@ pub(crate) enum Command {
 #[command(override_usage = "\
 streamsan run [OPTIONS] <SCRIPT> [ARGS]...      like `python SCRIPT ARGS`
        streamsan run [OPTIONS] -m <MODULE> [ARGS]...
+       streamsan run [OPTIONS] -c <CODE> [ARGS]...
        streamsan run [OPTIONS] -- <COMMAND>...         another program that starts Python")]
 #[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub(crate) struct RunArguments {
@@ -122,12 +123,15 @@ pub(crate) struct RunArguments {
     /// Run a module, like `python -m MODULE ARGS`
     #[arg(short = 'm', value_name = "MODULE", num_args = 1.., allow_hyphen_values = true)]
     pub(crate) module: Vec<OsString>,
+    /// Run code, like `python -c CODE ARGS`
+    #[arg(short = 'c', value_name = "CODE", num_args = 1.., allow_hyphen_values = true, conflicts_with = "module")]
+    pub(crate) code: Vec<OsString>,
     /// Script and its arguments, or after `--` a command
     #[arg(
         value_name = "SCRIPT",
         trailing_var_arg = true,
-        required_unless_present = "module",
-        conflicts_with = "module"
+        required_unless_present_any = ["module", "code"],
+        conflicts_with_all = ["module", "code"]
     )]
     pub(crate) target: Vec<OsString>,
 }
@@ -348,6 +352,10 @@ mod tests {
             (none.clone(), words("torchrun --force"), false)
         );
         assert_eq!(parse("streamsan run -- a -- b"), (none, words("a -- b"), false));
+        match Arguments::parse_from(["streamsan", "run", "-c", "a b", "--force", "-m"]).command {
+            Command::Run(run) => assert_eq!((run.code.len(), run.force, run.module.len()), (3, false, 0)),
+            other => panic!("{other:?}"),
+        }
         assert!(Arguments::try_parse_from(["streamsan", "run"]).is_err());
         assert!(Arguments::try_parse_from(["streamsan", "run", "--wrong", "train.py"]).is_err());
     }

@@ -5,7 +5,7 @@ use crate::arguments::CheckArguments;
 use crate::baseline::Baseline;
 use crate::fault::Fault;
 use crate::output;
-use crate::reports::{Judged, render, say_mistakes};
+use crate::reports::{Judged, Look, render, say_mistakes};
 use crate::run::is_incomplete;
 use crate::wanted::Wanted;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use streamsan_report::{ColorChoice, Format};
 pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i32, Fault> {
     // Mistakes in the arguments are said before minutes of work.
     let files = output_files(&arguments.outputs, arguments.force)?;
+    refuse_twice(&arguments.traces)?;
     let mut wanted = Wanted::new(&arguments.wanted, &arguments.assume_sync_before)?;
     if let Some(path) = &arguments.write_baseline {
         // What is a baseline is meant to be renewed.
@@ -23,7 +24,8 @@ pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i3
     let judged: Vec<Judged> =
         arguments.traces.iter().map(|path| wanted.judge(path)).collect::<Result<_, _>>()?;
     say_mistakes(&judged);
-    output::print(&render(&judged, arguments.output_format.into(), output::colors_stdout(color), None));
+    let look = Look { color: output::colors_stdout(color), limit: None, width: output::columns_stdout() };
+    output::print(&render(&judged, arguments.output_format.into(), look));
     write_reports(&files, &judged)?;
     wanted.say_idle();
     if let Some(path) = &arguments.write_baseline {
@@ -38,6 +40,16 @@ pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i3
         return Ok(if empty { ExitStatus::NothingCaptured } else { ExitStatus::Clean }.code());
     }
     Ok(status(arguments.exit_zero, wanted.error_on_warning, &judged).code())
+}
+
+/// Each trace counts in the sums, so it may be there once only.
+fn refuse_twice(traces: &[PathBuf]) -> Result<(), Fault> {
+    for (index, path) in traces.iter().enumerate() {
+        if traces[..index].contains(path) {
+            return Err(Fault::new(format!("{} is named twice", path.display())).help("name each trace once"));
+        }
+    }
+    Ok(())
 }
 
 fn status(exit_zero: bool, error_on_warning: bool, judged: &[Judged]) -> ExitStatus {
@@ -70,7 +82,7 @@ pub(crate) fn output_files(paths: &[PathBuf], force: bool) -> Result<Vec<(PathBu
 
 /// Writes the report to files.
 pub(crate) fn write_reports(files: &[(PathBuf, Format)], judged: &[Judged]) -> Result<(), Fault> {
-    files.iter().try_for_each(|(path, format)| write(path, &render(judged, *format, false, None)))
+    files.iter().try_for_each(|(path, format)| write(path, &render(judged, *format, Look::default())))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Fault> {

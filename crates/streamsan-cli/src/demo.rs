@@ -45,6 +45,7 @@ fn show(program: &Program, color: bool) -> Result<usize, Fault> {
     }
     output::print("\n");
     let checked = Checked { file: program.name, log: &trace, report: &report };
-    output::print(&render(Format::Full, &[checked], program, &Options { color, tool: TOOL, limit: None }));
+    let options = Options { color, tool: TOOL, limit: None, width: output::columns_stdout() };
+    output::print(&render(Format::Full, &[checked], program, &options));
     Ok(report.findings.len())
 }

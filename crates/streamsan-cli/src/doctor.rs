@@ -129,7 +129,7 @@ fn library_version(python: &OsStr, library: &Path) -> (String, Option<Fault>) {
     let said = answer.map(|answer| String::from_utf8_lossy(&answer.stderr).into_owned()).unwrap_or_default();
     let last = said.lines().last().unwrap_or("it said nothing");
     let fault = Fault::new(format!("the device library {shown} cannot be loaded: {last}"))
-        .help("install streamsan again: pip install --force-reinstall streamsan");
+        .help("install it again: pip install --force-reinstall . in a clone of streamsan");
     (shown, Some(fault))
 }
 

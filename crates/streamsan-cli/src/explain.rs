@@ -14,15 +14,16 @@ const LIMITS: &str = include_str!("pages/limits.md");
 const SIM: &str = "As a stream program (the language: docs/programs.md):";
 
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<i32, Fault> {
+    let width = output::columns_stdout();
     let text = match arguments.topic.to_ascii_lowercase().as_str() {
         "limits" => LIMITS.to_owned(),
-        "rules" => list(),
+        "rules" => list(width),
         topic => match Rule::parse(topic) {
             Some(rule) => page(rule),
             None => return Err(unknown(&arguments.topic)),
         },
     };
-    output::print(&text);
+    output::print(&width.map_or_else(|| text.clone(), |width| streamsan_report::folded_page(&text, width)));
     Ok(ExitStatus::Clean.code())
 }
 
@@ -56,7 +57,8 @@ fn unknown(topic: &str) -> Fault {
     }
 }
 
-fn list() -> String {
+/// One line for each rule, for `grep`; on a terminal that is too narrow for that, two.
+fn list(columns: Option<usize>) -> String {
     let width = Rule::all().map(|rule| rule.name().len()).max().unwrap_or(0);
     let mut text = String::new();
     for rule in Rule::all() {
@@ -65,7 +67,10 @@ fn list() -> String {
             Level::Warning => "warning",
             Level::Note => "note",
         };
-        let _ = writeln!(text, "{}  {:<width$}  {level:<7}  {}", rule.code(), rule.name(), rule.summary());
+        let head = format!("{}  {:<width$}  {level:<7}", rule.code(), rule.name());
+        let fits = columns.is_none_or(|columns| head.len() + 2 + rule.summary().len() <= columns);
+        let between = if fits { "  " } else { "\n       " };
+        let _ = writeln!(text, "{}{between}{}", if fits { &head } else { head.trim_end() }, rule.summary());
     }
     text
 }

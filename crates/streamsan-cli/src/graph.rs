@@ -8,7 +8,7 @@ use crate::wanted::Wanted;
 use crate::{ExitStatus, nearest, output};
 use clap::{Args, ValueEnum};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use streamsan_report::Checked;
 use streamsan_report::drawing::{self, Language, Selection, TooMany};
 use streamsan_trace::{Log, OpNumber, StreamId};
@@ -119,8 +119,9 @@ fn language(arguments: &GraphArguments, whole: bool) -> Result<Language, Fault> 
         (Some(format), _) => format,
         (None, Some("dot" | "gv")) => Format::Dot,
         (None, Some("svg")) => Format::Svg,
-        (None, Some(other)) => {
-            return Err(Fault::new(format!("cannot tell the format of .{other}"))
+        (None, Some(_)) => {
+            let shown = arguments.output.as_deref().unwrap_or(Path::new("")).display();
+            return Err(Fault::new(format!("cannot tell the format of {shown} from its name"))
                 .help("end the name in .svg or .dot"));
         }
         (None, None) if whole => Format::Dot,

@@ -55,7 +55,9 @@ fn start(args: &[OsString]) -> i32 {
             output::error(&unknown_command(&error, args).to_string());
             return ExitStatus::Usage.code();
         }
-        Err(error) => {
+        Err(mut error) => {
+            // It would say that `--` makes a value of an option; here `--` is followed by a command.
+            error.remove(ContextKind::Suggested);
             // Help and version are no mistakes. A closed pipe is nothing to complain about.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Usage.code() } else { 0 };

@@ -3,7 +3,7 @@
 use crate::arguments::{Rules, parse_rules};
 use crate::config;
 use crate::ignore_comments::Mistake;
-use crate::reports::{Judged, render};
+use crate::reports::{Judged, Look, render};
 use std::path::{Path, PathBuf};
 use streamsan_check::{Config, Level, Region, Rule};
 use streamsan_report::Format;
@@ -55,7 +55,7 @@ impl Checks {
 
     /// The report, without colours.
     pub fn render(&self, format: Format) -> String {
-        render(&self.0, format, false, None)
+        render(&self.0, format, Look::default())
     }
 
     /// The last lines of the full report.

@@ -150,7 +150,7 @@ impl LiveTrace {
         self.wanted.hide_known(&mut report, &view);
         let file = self.path.display().to_string();
         let checked = Checked { file: &file, log: &view, report: &report };
-        let options = Options { color: false, tool: TOOL, limit: None };
+        let options = Options { color: false, tool: TOOL, limit: None, width: None };
         let text = render(Format::Concise, &[checked], &NoSources, &options);
         let describe = |(finding, line): (&streamsan_check::Finding, &str)| NewFinding {
             number: finding.second.number.0,

@@ -52,7 +52,12 @@ pub(crate) fn log(arguments: &LogArguments, color: ColorChoice) -> Result<i32, F
         Format::Text => Language::Text,
         Format::Json => Language::Json,
     };
-    let options = Options { color: output::colors_stdout(color), tool: TOOL, limit: None };
+    let options = Options {
+        color: output::colors_stdout(color),
+        tool: TOOL,
+        limit: None,
+        width: output::columns_stdout(),
+    };
     let text = memory_log(&checked, &selection, language, &options)
         .map_err(|reason| not_found(&selection, &reason))?;
     output::print(&text);

@@ -20,9 +20,33 @@ pub(crate) fn error(message: &str) {
     eprint(&format!("{message}\n"));
 }
 
-/// Writes a line that shares the terminal with the watched program.
+/// Writes a message that shares the terminal with the watched program. On a terminal it is broken between words; elsewhere
+/// it is one line, for `grep`.
 pub(crate) fn say(message: &str) {
-    eprint(&format!("streamsan> {message}\n"));
+    const MARK: &str = "streamsan> ";
+    let Some(width) = columns_stderr() else {
+        return eprint(&format!("{MARK}{}\n", streamsan_report::folded(message, usize::MAX)));
+    };
+    let text = streamsan_report::folded(message, width.saturating_sub(MARK.len()).max(40));
+    let lines = text.lines().enumerate();
+    let said = lines.map(|(index, line)| format!("{MARK}{}{line}\n", if index > 0 { "  " } else { "" }));
+    eprint(&said.collect::<String>());
+}
+
+/// Columns of the terminal that standard output goes to; `None`: it goes elsewhere.
+pub(crate) fn columns_stdout() -> Option<usize> {
+    columns(std::io::stdout())
+}
+
+/// Columns of the terminal that standard error goes to; `None`: it goes elsewhere.
+pub(crate) fn columns_stderr() -> Option<usize> {
+    columns(std::io::stderr())
+}
+
+fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
+    // A terminal that does not know its size says 0.
+    let size = rustix::termios::tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0)?;
+    Some(usize::from(size.ws_col).max(40))
 }
 
 /// Whether to colour what goes to standard output.

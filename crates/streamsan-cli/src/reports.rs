@@ -50,11 +50,22 @@ pub(crate) fn read(path: &Path) -> Result<Box<dyn Log>, Fault> {
     Ok(Box::new(trace))
 }
 
+/// How a report looks besides its format.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Look {
+    pub(crate) color: bool,
+    /// How many findings are shown in full.
+    pub(crate) limit: Option<usize>,
+    /// Columns of the terminal, if there is one.
+    pub(crate) width: Option<usize>,
+}
+
 /// The report as text.
-pub(crate) fn render(judged: &[Judged], format: Format, color: bool, limit: Option<usize>) -> String {
+pub(crate) fn render(judged: &[Judged], format: Format, look: Look) -> String {
+    let Look { color, limit, width } = look;
     let checked: Vec<_> = judged.iter().map(Judged::checked).collect();
     let files = Files::new(judged.iter().map(|one| one.log.as_ref()));
-    streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL, limit })
+    streamsan_report::render(format, &checked, &files, &Options { color, tool: TOOL, limit, width })
 }
 
 /// Says which ignore comments are not as they should be.
@@ -75,7 +86,7 @@ pub(crate) fn say_mistakes(judged: &[Judged]) {
 
 /// The last lines of a full report.
 pub(crate) fn summary(judged: &[Judged]) -> String {
-    streamsan_report::summary(&judged.iter().map(Judged::checked).collect::<Vec<_>>())
+    streamsan_report::summary(&judged.iter().map(Judged::checked).collect::<Vec<_>>(), None)
 }
 
 fn slashes(path: &Path) -> String {

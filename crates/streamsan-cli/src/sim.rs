@@ -2,7 +2,7 @@
 
 use crate::arguments::SimArguments;
 use crate::fault::Fault;
-use crate::reports::{Judged, render};
+use crate::reports::{Judged, Look, render};
 use crate::{ExitStatus, output};
 use std::path::Path;
 use streamsan_check::Config;
@@ -55,5 +55,5 @@ fn checked(path: &str, text: &str, name: Option<&str>) -> Result<String, Fault> 
     if judged.is_empty() {
         return Err(Fault::new(format!("no such program in {path}")));
     }
-    Ok(render(&judged, Format::Full, false, None))
+    Ok(render(&judged, Format::Full, Look::default()))
 }

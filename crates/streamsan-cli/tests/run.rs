@@ -280,8 +280,7 @@ fn refuses_what_cannot_work() {
 fn refuses_an_incomplete_installation() {
     let workplace = Workplace::new();
     workplace.write("train.py", "echo never");
-    let again =
-        "help: install it again: pip install --force-reinstall streamsan; in a checkout: make install";
+    let again = "help: install it again: pip install --force-reinstall . in a clone of streamsan";
     for part in [
         "_startup/sitecustomize.py",
         "lib/virtual/libcuda.so.1",

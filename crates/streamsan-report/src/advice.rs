@@ -2,8 +2,9 @@
 
 use crate::labels::{free_mark, second_mark};
 use crate::names::Names;
-use crate::numbers::counted;
+use crate::numbers::{counted, grouped};
 use crate::places::{Location, locate, locate_frame, primary_site};
+use std::fmt::Write as _;
 use streamsan_check::{Actor, Finding, Fix, FixAction, Report, Rule};
 use streamsan_trace::{CaptureKind, Frame, FrameId, Log, OpKind, StreamId};
 
@@ -25,6 +26,8 @@ pub(crate) struct Advice<'a> {
     split: Option<&'static str>,
     /// How many other findings are gone with this one.
     removes: usize,
+    /// One wait does for several executions of the later operation: how many waits, and for how many.
+    shared: Option<(u64, u64)>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -75,6 +78,7 @@ impl<'a> Advice<'a> {
             alternatives: if split.is_some() { Vec::new() } else { writer.alternatives(fix) },
             split,
             removes: finding.removes,
+            shared: shared(finding, fix, log).filter(|_| split.is_none()),
         }
     }
 
@@ -109,14 +113,34 @@ impl<'a> Advice<'a> {
         } else {
             "not confirmed: this may be only a part of what is missing; run again after the change"
         };
-        match self.removes {
-            0 => standing.to_owned(),
-            count => {
-                let more = counted(count as u64, "more finding", "more findings");
-                format!("{standing}\nthis wait alone also removes {more}")
-            }
+        let mut standing = standing.to_owned();
+        if let Some((waits, turns)) = self.shared {
+            let enough =
+                if waits == 1 { "1 is enough".to_owned() } else { format!("{} are enough", grouped(waits)) };
+            let _ = write!(
+                standing,
+                "\nthere it waits {} times, and {enough}: before the loop that repeats {} and not (1)",
+                grouped(turns),
+                self.mark
+            );
         }
+        if self.removes > 0 {
+            let more = counted(self.removes as u64, "more finding", "more findings");
+            let _ = write!(standing, "\nthis wait alone also removes {more}");
+        }
+        standing
     }
+}
+
+/// The waits that are enough, and the executions of the later operation, if it is repeated without the first one, as in an
+/// inner loop, and the fix goes to its line.
+fn shared(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<(u64, u64)> {
+    let occurrences = &finding.occurrences;
+    let there = locate(log, finding.second.site)?;
+    let place = locate_frame(log, fix.frame?)?;
+    let line = |at: &Location<'_>| (at.frame.file, at.frame.line);
+    let repeated = occurrences.waits < occurrences.total && line(&there) == line(&place);
+    (repeated && !frees_too_early(finding)).then_some((occurrences.waits, occurrences.total))
 }
 
 /// ``gone with the fix before train.py:41 (of the finding at train.py:41, above)``, if that is so.
@@ -287,7 +311,7 @@ impl Writer<'_> {
         let (calls, passed) = (calls.join("; "), passed.join(" and "));
         let works = if fix.actions.len() > 1 { "also work" } else { "also works" };
         Some(format!(
-            "{calls} right after {place} {works}; torch then keeps the block until it sees that {passed} got this far, so more memory is in use"
+            "`{calls}` right after {place} {works}; torch then keeps the block until it sees that {passed} got this far, so more memory is in use"
         ))
     }
 
@@ -300,7 +324,7 @@ impl Writer<'_> {
         let (stream, here) = (self.names.stream(stream), second_mark(self.finding)?);
         Some(match expression {
             Some(expression) => format!(
-                "an event waits for less than all of {stream}: event = {expression}.record_event() right after (1), event.synchronize() before {here}"
+                "an event waits for less than all of {stream}: `event = {expression}.record_event()` right after (1), `event.synchronize()` before {here}"
             ),
             None => format!(
                 "an event waits for less than all of {stream}: record it right after (1), synchronize it before {here}"

@@ -56,6 +56,9 @@ pub(crate) struct Finding<'a> {
     pub(crate) hazard: Option<&'a str>,
     pub(crate) fingerprint: String,
     pub(crate) count: u64,
+    /// When: left out for findings that happen once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) occurrences: Option<Occurrences>,
     /// The headline.
     pub(crate) message: String,
     pub(crate) first: Option<Place<'a>>,
@@ -80,6 +83,14 @@ pub(crate) struct Finding<'a> {
     /// The fix in one sentence, or which other fix removes this finding too.
     #[serde(skip)]
     pub(crate) help: Option<String>,
+}
+
+/// The numbers of the later operations.
+#[derive(Serialize)]
+pub(crate) struct Occurrences {
+    ops: Vec<u64>,
+    every: u64,
+    last: u64,
 }
 
 #[derive(Serialize)]
@@ -376,6 +387,11 @@ fn convert<'a>(
         hazard: hazard(finding),
         fingerprint: format!("{:016x}", finding.fingerprint),
         count: finding.count,
+        occurrences: Some(&finding.occurrences).filter(|known| known.total > 1).map(|known| Occurrences {
+            ops: known.numbers.iter().map(|number| number.0).collect(),
+            every: known.every,
+            last: known.last.0,
+        }),
         message: headline(finding, names),
         first: finding.first.as_ref().map(|first| {
             let says = first_label(finding, first, log, names);

@@ -7,8 +7,9 @@ use crate::names::Names;
 use crate::notes::notes;
 use crate::numbers::counted;
 use crate::places::{Location, locate};
+use crate::wrap::{folded, tied, tied_quotes};
 use crate::{Checked, Options, Sources, printable};
-use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -16,7 +17,8 @@ use streamsan_check::{Finding, Rule};
 use streamsan_trace::Log;
 
 pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &Options<'_>) -> String {
-    let renderer = if options.color { Renderer::styled() } else { Renderer::plain() };
+    let width = options.columns();
+    let renderer = if options.color { Renderer::styled() } else { Renderer::plain() }.term_width(width);
     let mut files = Files { sources, texts: BTreeMap::new() };
     let mut explained = BTreeSet::new();
     let mut text = String::new();
@@ -32,22 +34,22 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
         let names = Names::new(one.log, one.report);
         for finding in shown {
             let explain = explained.insert(finding.rule);
-            text.push_str(&render_finding(finding, one, &names, &mut files, explain, &renderer));
+            let rendered = render_finding(finding, one, &names, &mut files, explain, &renderer);
+            text.push_str(&folded(&in_reading_order(&rendered), width));
             text.push_str("\n\n");
         }
         numbered = numbered.or(shown.first().map(|finding| finding.first.unwrap_or(finding.second).number));
         if shown.len() < findings.len() {
             let more = counted((findings.len() - shown.len()) as u64, "more finding", "more findings");
-            let _ = write!(text, "{more}, not shown here: streamsan check {}\n\n", printable(one.file));
+            let command = tied(&format!("streamsan check {}", printable(one.file)));
+            text.push_str(&folded(&format!("{more}, not shown here: {command}\n\n"), width));
         }
     }
     if let Some(number) = numbered {
-        let _ = write!(
-            text,
-            "{number}: operations and other calls are numbered in the order in which the host issued them.\n\n"
-        );
+        let numbers = "operations and other calls are numbered in the order in which the host issued them";
+        text.push_str(&folded(&format!("{number}: {numbers}.\n\n"), width));
     }
-    text.push_str(&crate::summary(checked));
+    text.push_str(&crate::summary(checked, options.width));
     text
 }
 
@@ -120,22 +122,24 @@ fn render_finding(
     for mark in &marks {
         files.load(mark.location.path);
     }
-    let title = level.primary_title(headline(finding, names)).id(rule.code());
+    let title = level.primary_title(tied_quotes(&headline(finding, names))).id(rule.code());
     let mut group = Group::with_title(title).elements(frames(&marks, files, &mut unplaced));
-    // The later place comes first, as among the frames.
-    unplaced.sort_by(|a, b| b.cmp(a));
+    // (1) is read first.
+    unplaced.sort();
     let statements = notes(finding, log, names);
     group = group
-        .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(printable(&note))));
+        .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(sentence(&note))));
     let mut groups = vec![group];
     if let Some(gone) = gone_with(finding, checked.report, log) {
-        groups.push(Group::with_title(Level::HELP.secondary_title(printable(&gone))));
+        groups.push(Group::with_title(Level::HELP.secondary_title(sentence(&gone))));
     } else if let Some(fix) = &finding.fix {
         let advice = Advice::new(finding, fix, log, names);
-        let title = Level::HELP.secondary_title(printable(&advice.line()));
-        let statements = advice.alternatives.iter().map(|text| Level::NOTE.message(printable(text)));
+        let title = Level::HELP.secondary_title(help(&advice));
+        let statements = advice.alternatives.iter().map(|text| Level::NOTE.message(sentence(text)));
         groups.push(
-            Group::with_title(title).element(Level::NOTE.message(advice.standing())).elements(statements),
+            Group::with_title(title)
+                .element(Level::NOTE.message(sentence(&advice.standing())))
+                .elements(statements),
         );
     }
     if explain && let Some(last) = groups.pop() {
@@ -144,31 +148,60 @@ fn render_finding(
     renderer.render(&groups)
 }
 
+/// A sentence that may be broken between words.
+fn sentence(text: &str) -> String {
+    tied_quotes(&printable(text))
+}
+
+/// The advice with its code in one piece.
+fn help(advice: &Advice<'_>) -> String {
+    let code = advice.code.as_deref().unwrap_or_default();
+    let line = sentence(&advice.line());
+    code.lines().fold(line, |line, code| line.replace(&sentence(code), &tied(&printable(code))))
+}
+
+/// The renderer points at the main place with `-->` and at all others with `:::`; here the first one that is read has
+/// the arrow.
+fn in_reading_order(text: &str) -> String {
+    let mut arrow = "-->";
+    let mut ordered = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let plain = line.trim_start_matches(|character: char| !"-:|=".contains(character));
+        if plain.starts_with("-->") || plain.starts_with(":::") {
+            ordered.push_str(&line.replacen(&plain[..3], arrow, 1));
+            arrow = ":::";
+        } else {
+            ordered.push_str(line);
+        }
+    }
+    ordered
+}
+
 fn explain_command(rule: Rule) -> String {
     format!("streamsan explain {}", rule.code())
 }
 
-/// The places of a finding, the later one first. Labels of places that are not known go to `unplaced`.
+/// The places of a finding, in the order of their numbers. Labels of places that are not known go to `unplaced`.
 fn marks<'a>(
     finding: &Finding,
     log: &'a dyn Log,
     names: &Names<'_>,
     unplaced: &mut Vec<String>,
 ) -> Vec<Mark<'a>> {
-    let mut places = vec![(finding.second.site, second_label(finding, log, names))];
-    if let Some(free) = &finding.free {
-        places.push((free.site, free_label(finding, free, names)));
-    }
+    let mut places = Vec::new();
     if let Some(first) = &finding.first {
         places.push((first.site, first_label(finding, first, log, names)));
     }
-    if finding.rule == Rule::Ss203 && finding.free.is_some() {
-        // The free is what has to change; the access after it only shows what might have happened.
-        places.swap(0, 1);
+    if let Some(free) = &finding.free {
+        places.push((free.site, free_label(finding, free, names)));
     }
+    places.push((finding.second.site, second_label(finding, log, names)));
+    // The free is what has to change; the access after it only shows what might have happened.
+    let is_free = finding.rule == Rule::Ss203 && finding.free.is_some();
+    let primary = places.len() - if is_free { 2 } else { 1 };
     let mut marks = Vec::new();
     for (index, (site, label)) in places.into_iter().enumerate() {
-        let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let kind = if index == primary { AnnotationKind::Primary } else { AnnotationKind::Context };
         match locate(log, site) {
             Some(location) => marks.push(Mark { location, label, kind }),
             None => unplaced.push(format!("{label}, at an unknown place")),
@@ -177,41 +210,48 @@ fn marks<'a>(
     marks
 }
 
-/// Snippets by file, or bare places where there is no source.
+/// Snippets in the order of the marks, or bare places where there is no source. Marks of one file that stand in it in
+/// that order share a snippet.
 fn frames<'a>(marks: &[Mark<'a>], files: &'a Files<'_>, unplaced: &mut Vec<String>) -> Vec<Element<'a>> {
     let mut elements = Vec::new();
-    let mut done = BTreeSet::new();
+    let mut together: Vec<(&Mark<'a>, Range<usize>)> = Vec::new();
     for mark in marks {
         let path = mark.location.path;
-        let span = |mark: &Mark<'_>| span(files.get(path)?, &mark.location);
-        if span(mark).is_none() {
-            let origin = Origin::path(printable(mark.location.shown));
-            let (line, column) = (mark.location.frame.line as usize, mark.location.frame.column as usize);
-            let origin = if line > 0 { origin.line(line) } else { origin };
-            elements.push(if column > 0 { origin.char_column(column) } else { origin }.into());
-            unplaced.push(format!("{}, at {}", mark.label, mark.location.line()));
-        } else if done.insert(path) {
-            let together: Vec<_> = marks
-                .iter()
-                .filter(|other| other.location.path == path)
-                .filter_map(|other| Some((other, span(other)?)))
-                .collect();
-            elements.extend(files.get(path).map(|text| snippet(text, &together).into()));
+        let text = files.get(path);
+        let span = text.and_then(|text| span(text, &mark.location));
+        let follows = together.last().is_some_and(|(last, _)| {
+            last.location.path == path && last.location.frame.line < mark.location.frame.line
+        });
+        if !follows {
+            elements.extend(snippet(files, &std::mem::take(&mut together)));
         }
+        if let Some(span) = span {
+            together.push((mark, span));
+            continue;
+        }
+        elements.extend(snippet(files, &std::mem::take(&mut together)));
+        let origin = Origin::path(printable(mark.location.shown));
+        let (line, column) = (mark.location.frame.line as usize, mark.location.frame.column as usize);
+        let origin = if line > 0 { origin.line(line) } else { origin };
+        elements.push(if column > 0 { origin.char_column(column) } else { origin }.into());
+        unplaced.push(format!("{}, at {}", mark.label, mark.location.line()));
     }
+    elements.extend(snippet(files, &together));
     elements
 }
 
-fn snippet<'a>(text: &Text, marks: &[(&Mark<'a>, Range<usize>)]) -> Snippet<'a, Annotation<'a>> {
-    let lines = || marks.iter().map(|(mark, _)| mark.location.frame.line as usize);
-    let (first, last) = (lines().min().unwrap_or(1), lines().max().unwrap_or(1));
-    let start = text.line(first).map_or(0, |range| range.start);
-    let end = text.line(last).map_or(text.text.len(), |range| range.end);
-    let shown = marks.first().map(|(mark, _)| printable(mark.location.shown));
+/// The lines of some marks of one file.
+fn snippet<'a>(files: &'a Files<'_>, marks: &[(&Mark<'a>, Range<usize>)]) -> Option<Element<'a>> {
+    let (first, last) = (marks.first()?.0.location, marks.last()?.0.location);
+    let text = files.get(first.path)?;
+    let (from, to) = (first.frame.line as usize, last.frame.line as usize);
+    let start = text.line(from).map_or(0, |range| range.start);
+    let end = text.line(to).map_or(text.text.len(), |range| range.end);
     let annotations = marks.iter().map(|(mark, span)| {
-        mark.kind.span(span.start - start..span.end - start).label(printable(&mark.label))
+        mark.kind.span(span.start - start..span.end - start).label(tied_quotes(&printable(&mark.label)))
     });
-    Snippet::source(text.text[start..end].to_owned()).line_start(first).path(shown).annotations(annotations)
+    let source = Snippet::source(text.text[start..end].to_owned());
+    Some(source.line_start(from).path(printable(first.shown)).annotations(annotations).into())
 }
 
 /// The bytes to underline: what the frame says, on its first line; without columns the whole line.

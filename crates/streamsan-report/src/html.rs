@@ -10,6 +10,7 @@ mod guide;
 mod memory;
 mod page;
 mod places;
+mod strip;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -34,6 +34,7 @@ mod svg;
 #[cfg(test)]
 mod tests;
 mod why;
+mod wrap;
 
 pub use advice::fix_line;
 pub use colour::ColorChoice;
@@ -87,6 +88,14 @@ pub struct Options<'a> {
     pub tool: &'a str,
     /// How many findings a full report shows; the others are counted. `None`: all.
     pub limit: Option<usize>,
+    /// Columns of the terminal, for text that people read. `None`: not known, then 80.
+    pub width: Option<usize>,
+}
+
+impl Options<'_> {
+    fn columns(&self) -> usize {
+        self.width.unwrap_or(wrap::WIDTH)
+    }
 }
 
 /// Writes the report of one trace or of several, such as those of several ranks.
@@ -118,7 +127,22 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// The last lines of a full report: table, counts, what was not seen.
-pub fn summary(checked: &[Checked<'_>]) -> String {
-    printable(&summary::render(checked))
+/// The last lines of a full report: table, counts, what was not seen. `width`: as in [`Options`].
+pub fn summary(checked: &[Checked<'_>], width: Option<usize>) -> String {
+    printable(&summary::render(checked, width.unwrap_or(wrap::WIDTH)))
+}
+
+/// A page of markdown with prose no wider than `width`. Code, tables and short lines stay as they are.
+pub fn folded_page(text: &str, width: usize) -> String {
+    wrap::folded_page(text, width)
+}
+
+/// Words that stay on one line when [`folded`] breaks what they are in, such as a command to be pasted.
+pub fn tied(text: &str) -> String {
+    wrap::tied(text)
+}
+
+/// A message with lines no wider than `width`. Lines that are short enough stay as they are.
+pub fn folded(text: &str, width: usize) -> String {
+    wrap::folded(text, width)
 }

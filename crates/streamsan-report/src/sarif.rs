@@ -19,8 +19,6 @@ use streamsan_check::Rule;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// Where the pages of the rules can be read.
-const PAGES: &str = "https://github.com/streamsan/streamsan/blob/main/docs/rules/";
 /// The name of the root of the repository, as GitHub knows it.
 const ROOT: &str = "%SRCROOT%";
 /// What stands in the path of a URI as it is.
@@ -58,8 +56,10 @@ fn descriptor(rule: Rule) -> Descriptor {
         id: rule.code(),
         name: rule.name(),
         short_description: message(rule.summary()),
-        help_uri: format!("{PAGES}{}.md", rule.code()),
-        help: Help { text: rule.summary(), markdown: rule.page() },
+        help: Help {
+            text: format!("{}\nThe whole page: streamsan explain {}", rule.summary(), rule.code()),
+            markdown: rule.page(),
+        },
         default_configuration: Configuration { level: crate::concise::level(rule.level()) },
     }
 }

@@ -3,19 +3,21 @@
 use crate::Checked;
 use crate::numbers::{counted, grouped, percent};
 use crate::places::{locate, primary_site};
+use crate::wrap::{folded, tied_quotes};
 use crate::{gaps, ignored};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use streamsan_check::{Coverage, Finding, Level, Rule};
 use streamsan_trace::{Log, SiteId};
+use textwrap::core::display_width;
 
 /// Table, verdict, what was not seen.
-pub(crate) fn render(checked: &[Checked<'_>]) -> String {
-    let mut text = table(checked);
+pub(crate) fn render(checked: &[Checked<'_>], width: usize) -> String {
+    let mut text = table(checked, width);
     if !text.is_empty() {
         text.push('\n');
     }
-    text.push_str(&verdict(checked));
+    text.push_str(&folded(&tied_quotes(&verdict(checked)), width));
     text
 }
 
@@ -147,17 +149,19 @@ fn level_count(checked: &[Checked<'_>], level: Level) -> u64 {
 struct Row {
     findings: u64,
     occurrences: u64,
-    place: String,
+    /// The places of the first one, such as `data.py:18` and `train.py:41`.
+    places: Vec<String>,
 }
 
-fn table(checked: &[Checked<'_>]) -> String {
+/// The places of a row stand at its end, or below it where one of them would be too wide.
+fn table(checked: &[Checked<'_>], width: usize) -> String {
     let mut rows = BTreeMap::<Rule, Row>::new();
     for one in checked {
         for finding in &one.report.findings {
             let row = rows.entry(finding.rule).or_insert_with(|| Row {
                 findings: 0,
                 occurrences: 0,
-                place: between_places(finding, one.log),
+                places: places(finding, one.log),
             });
             row.findings += 1;
             row.occurrences += finding.count;
@@ -166,28 +170,38 @@ fn table(checked: &[Checked<'_>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let width = rows.keys().map(|rule| rule.name().len()).max().unwrap_or(0).max("rule".len());
-    let mut text = format!("  {:<5}  {:<width$}  findings  occurrences  where\n", "code", "rule");
-    for (rule, row) in &rows {
-        let more = match row.findings {
-            1 => String::new(),
-            many => format!(" and {} more", grouped(many - 1)),
-        };
-        let (findings, occurrences) = (grouped(row.findings), grouped(row.occurrences));
-        let (code, name, place) = (rule.code(), rule.name(), &row.place);
-        let _ =
-            writeln!(text, "  {code:<5}  {name:<width$}  {findings:>8}  {occurrences:>11}  {place}{more}");
+    let widest = rows.keys().map(|rule| rule.name().len()).max().unwrap_or(0).max("rule".len());
+    let lines: Vec<(String, String)> = rows
+        .iter()
+        .map(|(rule, row)| {
+            let (findings, occurrences) = (grouped(row.findings), grouped(row.occurrences));
+            let (code, name) = (rule.code(), rule.name());
+            let more = match row.findings {
+                1 => String::new(),
+                many => format!(" and {} more", grouped(many - 1)),
+            };
+            let line = format!("  {code:<5}  {name:<widest$}  {findings:>8}  {occurrences:>11}");
+            (line, format!("{}{more}", row.places.join(" -> ")))
+        })
+        .collect();
+    let head = format!("  {:<5}  {:<widest$}  findings  occurrences", "code", "rule");
+    let beside = lines.iter().all(|(line, places)| display_width(line) + 2 + display_width(places) <= width);
+    let mut text = if beside { format!("{head}  where\n") } else { format!("{head}\n") };
+    for (line, places) in &lines {
+        if beside {
+            let _ = writeln!(text, "{line}  {places}");
+        } else {
+            let _ = writeln!(text, "{line}");
+            text.push_str(&folded(&format!("         {}\n", places.replace(" -> ", "\u{a0}-> ")), width));
+        }
     }
     text
 }
 
-/// `data.py:18 -> train.py:41`, or the only place.
-fn between_places(finding: &Finding, log: &dyn Log) -> String {
+/// `data.py:18` and `train.py:41`, or the only place.
+fn places(finding: &Finding, log: &dyn Log) -> Vec<String> {
     let line =
         |site: SiteId| locate(log, site).map_or_else(|| "unknown place".to_owned(), |place| place.line());
-    let second = line(primary_site(finding));
-    match finding.first.or(finding.free) {
-        Some(first) => format!("{} -> {second}", line(first.site)),
-        None => second,
-    }
+    let first = finding.first.or(finding.free).map(|first| line(first.site));
+    first.into_iter().chain([line(primary_site(finding))]).collect()
 }

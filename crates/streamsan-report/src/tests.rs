@@ -34,5 +34,10 @@ fn full(case: &Case) -> String {
 
 fn rendered(case: &Case, format: Format) -> String {
     let checked = Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
-    render(format, &[checked], &Fixed, &Options { color: false, tool: "streamsan 0.1.0", limit: None })
+    render(
+        format,
+        &[checked],
+        &Fixed,
+        &Options { color: false, tool: "streamsan 0.1.0", limit: None, width: Some(160) },
+    )
 }

@@ -103,7 +103,7 @@ fn many_hazards() {
         println!("{count} hazards, {pairs} findings: checked in {:.2?}", started.elapsed());
         assert_eq!(report.findings.len(), pairs);
         let checked = Checked { file: "run.sstrace", log: &trace, report: &report };
-        let options = Options { color: false, tool: "streamsan 0.1.0", limit: None };
+        let options = Options { color: false, tool: "streamsan 0.1.0", limit: None, width: None };
         for format in FORMATS {
             let started = Instant::now();
             let written = render(format, &[checked], &text, &options);

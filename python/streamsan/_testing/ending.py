@@ -180,7 +180,8 @@ class Ending:
             say.line(f"not checked: {_count(totals.forked, 'test')} in processes that were forked")
         if totals.hidden:
             say.line(
-                f"not shown: {_count(totals.hidden, 'finding')} (baseline, or rules that are not reported)"
+                f"not shown: {_count(totals.hidden, 'finding')}"
+                " (known from the baseline, or of rules that are not reported)"
             )
         seen = (
             f"{_count(totals.tests, 'test')} with CUDA operations ({_count(totals.operations, 'operation')})"

@@ -8,7 +8,7 @@
 //! that shares its stream with another one in use is reported once it happens.
 
 use crate::edges::Line;
-use crate::finding::{Actor, Finding, Note};
+use crate::finding::{Actor, Finding, Note, Occurrences};
 use crate::fingerprint::fingerprint;
 use crate::group::place;
 use crate::hazard::Origin;
@@ -39,8 +39,17 @@ pub(crate) enum Property {
 #[derive(Debug, Default)]
 struct Counts {
     total: u64,
-    /// Per rule: how often, whether once is enough, and the first time.
-    had: BTreeMap<Rule, (u64, bool, Option<Event>)>,
+    had: BTreeMap<Rule, Had>,
+}
+
+/// The calls of a line that had the property of a rule.
+#[derive(Debug, Default)]
+struct Had {
+    count: u64,
+    /// Whether once is enough.
+    always: bool,
+    first: Option<Event>,
+    occurrences: Occurrences,
 }
 
 /// What the calls of each line did.
@@ -64,17 +73,18 @@ impl CallLines {
             Property::Always(rule) => (rule, true),
         };
         let had = counts.had.entry(rule).or_default();
-        had.0 += 1;
-        had.1 |= always;
-        had.2.get_or_insert(*event);
+        had.count += 1;
+        had.always |= always;
+        had.first.get_or_insert(*event);
+        had.occurrences.add(event.number, false);
     }
 
     pub(crate) fn findings(&self, tables: &Tables) -> Vec<Finding> {
         let mut findings = Vec::new();
         for counts in self.lines.values() {
-            for (&rule, &(count, always, first)) in &counts.had {
-                if let Some(event) = first.filter(|_| always || count == counts.total) {
-                    findings.push(finding(rule, &event, count, tables));
+            for (&rule, had) in &counts.had {
+                if let Some(event) = had.first.filter(|_| had.always || had.count == counts.total) {
+                    findings.push(finding(rule, &event, had, tables));
                 }
             }
         }
@@ -82,7 +92,7 @@ impl CallLines {
     }
 }
 
-fn finding(rule: Rule, event: &Event, count: u64, tables: &Tables) -> Finding {
+fn finding(rule: Rule, event: &Event, had: &Had, tables: &Tables) -> Finding {
     let actor = match event.kind {
         EventKind::EventWait { stream, .. }
         | EventKind::RecordStream { stream, .. }
@@ -100,7 +110,8 @@ fn finding(rule: Rule, event: &Event, count: u64, tables: &Tables) -> Finding {
         memory: None,
         old_memory: None,
         ordered_up_to: None,
-        count,
+        count: had.count,
+        occurrences: had.occurrences.clone(),
         fix: None,
         removed_by: None,
         removes: 0,

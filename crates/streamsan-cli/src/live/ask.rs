@@ -83,14 +83,15 @@ impl LiveTrace {
         let view = View::new(header, tables, &self.known, &blocks);
         let sources = Files { directories: vec![header.directory.clone()] };
         let file = self.path.display().to_string();
-        let options = Options { color: false, tool: TOOL, limit: None };
+        let options = Options { color: false, tool: TOOL, limit: None, width: None };
         let write = |format, findings: &[Finding]| {
             let report = Report { findings: findings.to_vec(), ..Report::default() };
             let checked = [Checked { file: &file, log: &view, report: &report }];
             let text = render(format, &checked, &sources, &options);
             // What was seen in all is said at the end of the run.
-            let end =
-                text.strip_suffix(&summary(&checked)).and_then(|rest| rest.trim_end().rsplit_once("\n\n"));
+            let end = text
+                .strip_suffix(&summary(&checked, None))
+                .and_then(|rest| rest.trim_end().rsplit_once("\n\n"));
             match (format, end) {
                 (Format::Full, Some((findings, _numbered))) => findings.to_owned(),
                 _ => text,

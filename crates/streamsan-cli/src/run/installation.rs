@@ -30,7 +30,7 @@ impl Installation {
             None => format!("cannot find the Python package of streamsan, nor is it in {}", python.shown()),
         };
         Err(Fault::new(message)
-            .help("install it again: pip install --force-reinstall streamsan; in a checkout: make install"))
+            .help("install it again: pip install --force-reinstall . in a clone of streamsan"))
     }
 
     fn candidates(python: &Python) -> Vec<PathBuf> {

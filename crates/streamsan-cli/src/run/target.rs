@@ -9,11 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A script, a module or a command, each with arguments.
+/// A script, a module, code or a command, each with arguments.
 #[derive(Debug)]
 pub(super) enum Target {
     Script(Vec<OsString>),
     Module(Vec<OsString>),
+    Code(Vec<OsString>),
     Command(Vec<OsString>),
 }
 
@@ -22,6 +23,9 @@ impl Target {
     pub(super) fn new(arguments: &RunArguments, all: &[OsString]) -> Result<Self, Fault> {
         if !arguments.module.is_empty() {
             return Ok(Self::Module(arguments.module.clone()));
+        }
+        if !arguments.code.is_empty() {
+            return Ok(Self::Code(arguments.code.clone()));
         }
         let words = arguments.target.clone();
         // What belongs to the program ends the command line, and a leading `--` was taken off.
@@ -47,6 +51,11 @@ impl Target {
                 command.arg("-m");
                 (command, words.as_slice())
             }
+            Self::Code(words) => {
+                let mut command = Command::new(python.executable());
+                command.arg("-c");
+                (command, words.as_slice())
+            }
             Self::Command(words) => (Command::new(&words[0]), &words[1..]),
         };
         command.args(rest);
@@ -55,8 +64,12 @@ impl Target {
 
     /// The target's first word, for messages.
     pub(super) fn name(&self) -> String {
-        let (Self::Script(words) | Self::Module(words) | Self::Command(words)) = self;
-        words[0].to_string_lossy().into_owned()
+        match self {
+            Self::Code(_) => "-c".to_owned(),
+            Self::Script(words) | Self::Module(words) | Self::Command(words) => {
+                words[0].to_string_lossy().into_owned()
+            }
+        }
     }
 
     /// The trace to write if none is named. It carries our own process id: the program has none yet.
@@ -64,6 +77,7 @@ impl Target {
         let name = self.name();
         let stem = match self {
             Self::Module(_) => name.as_str().into(),
+            Self::Code(_) => "code".into(),
             _ => Path::new(&name).file_stem().unwrap_or(OsStr::new("run")).to_string_lossy(),
         };
         trace_name(&stem)

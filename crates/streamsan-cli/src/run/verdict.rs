@@ -6,13 +6,13 @@ use super::{End, nothing};
 use crate::ExitStatus;
 use crate::check::write_reports;
 use crate::guard::quoted;
-use crate::output::{colors_stderr, eprint, say};
-use crate::reports::{Judged, read, render, say_mistakes};
+use crate::output::{colors_stderr, columns_stderr, eprint, say};
+use crate::reports::{Judged, Look, read, render, say_mistakes};
 use crate::wanted::Wanted;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use streamsan_check::{Gap, Level};
-use streamsan_report::{ColorChoice, Format};
+use streamsan_report::{ColorChoice, Format, tied};
 use streamsan_trace::{CaptureKind, EventKind, GapReason, Header, Log, Tables};
 
 /// How many findings are shown at the end of a run, where they push the program's own output away.
@@ -63,7 +63,8 @@ pub(super) fn with_check(
         (code, _) => code,
     };
     let files = judged.iter().map(|one| quoted(&one.file)).collect::<Vec<_>>().join(" ");
-    eprint(&format!("\n{}\n", render(&judged, Format::Full, colors_stderr(color), Some(SHOWN))));
+    let look = Look { color: colors_stderr(color), limit: Some(SHOWN), width: columns_stderr() };
+    eprint(&format!("\n{}\n", render(&judged, Format::Full, look)));
     if outside {
         say(OUTSIDE);
     }
@@ -74,7 +75,8 @@ pub(super) fn with_check(
     let incomplete = if incomplete { " (events were lost, see above)" } else { "" };
     let until = if failed { "the program failed; until then: " } else { "" };
     say(&format!(
-        "{until}{counts}{incomplete}. Again: streamsan check {files} (for programs: with --output-format json)"
+        "{until}{counts}{incomplete}. Again: {} (for programs: with --output-format json)",
+        tied(&format!("streamsan check {files}"))
     ));
     status
 }
@@ -117,7 +119,7 @@ pub(super) fn without_check(traces: &Traces, end: End) -> i32 {
     say_end(end);
     let files = recorded.iter().map(|(file, ..)| quoted(file)).collect::<Vec<_>>().join(" ");
     let lost = if incomplete { ", but events were lost" } else { "" };
-    say(&format!("recorded{lost}. Check it: streamsan check {files}"));
+    say(&format!("recorded{lost}. Check it: {}", tied(&format!("streamsan check {files}"))));
     if incomplete && end.code() == 0 { ExitStatus::NothingCaptured.code() } else { end.code() }
 }
 

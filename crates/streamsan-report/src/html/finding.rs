@@ -3,6 +3,7 @@
 use super::code::{Files, listings};
 use super::fix;
 use super::places::{Spot, between, spots};
+use super::strip;
 use super::words::rich;
 use crate::Checked;
 use crate::graph::lanes::Lanes;
@@ -82,6 +83,7 @@ pub(super) fn full(
         html.push_str("</ul></section>");
     }
     html.push_str("</div>");
+    html.push_str(&strip::section(finding, context.checked.report.coverage.last));
     html.push_str(&stacks(&places, context));
     let rule = finding.rule;
     let _ = writeln!(

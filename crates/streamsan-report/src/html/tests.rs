@@ -5,7 +5,7 @@ use crate::{Checked, Format, NoSources, Options, Sources, render};
 use streamsan_check::{Config, Report, check};
 use streamsan_trace::{AccessMode, Log};
 
-const OPTIONS: Options<'static> = Options { color: false, tool: "streamsan 0.1.0", limit: None };
+const OPTIONS: Options<'static> = Options { color: false, tool: "streamsan 0.1.0", limit: None, width: None };
 
 struct Fixed(&'static str);
 
@@ -128,6 +128,19 @@ fn a_page_stays_small_with_100_000_hazards_and_a_long_run() {
         assert!(shown >= report.findings.len().min(1000), "{shown} findings are on the page");
         assert_eq!(html.contains("not on this page"), shown < report.findings.len());
     }
+}
+
+#[test]
+fn when_a_finding_occurred_is_drawn() {
+    let log = Long::new(1_000, 1, 3);
+    let report = check(&log, &Config::default());
+    let html = page(&log, &report, &NoSources);
+    let repeated = report.findings.iter().filter(|finding| finding.occurrences.total > 1);
+    assert_eq!(html.matches("<figure class=\"strip\">").count(), repeated.clone().count());
+    let finding = repeated.into_iter().next().expect("a line that is met again and again");
+    let wanted = format!("Occurred {} times, from ", crate::numbers::grouped(finding.occurrences.total));
+    assert!(html.contains(&wanted), "{wanted}");
+    assert!(finding.occurrences.numbers.windows(2).all(|pair| pair[0] < pair[1]));
 }
 
 #[test]

@@ -41,14 +41,13 @@ pub(super) struct Descriptor {
     pub(super) id: &'static str,
     pub(super) name: &'static str,
     pub(super) short_description: Message,
-    pub(super) help_uri: String,
     pub(super) help: Help,
     pub(super) default_configuration: Configuration,
 }
 
 #[derive(Serialize)]
 pub(super) struct Help {
-    pub(super) text: &'static str,
+    pub(super) text: String,
     pub(super) markdown: &'static str,
 }
 

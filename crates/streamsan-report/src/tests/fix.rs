@@ -185,3 +185,16 @@ fn sim_programs_get_no_python() {
     let line = help(|case| case.trace.header.capture = CaptureKind::Sim);
     assert_eq!(line, "before train.py:41, record an event in the default stream and let `side` wait for it");
 }
+
+#[test]
+fn one_wait_for_all_turns_of_an_inner_loop() {
+    let mut case = Case::read_after_write();
+    let occurrences = &mut case.finding().occurrences;
+    (occurrences.total, occurrences.waits) = (1_200, 40);
+    let text = full(&case);
+    let wanted =
+        "there it waits 1,200 times, and 40 are enough: before the loop that repeats (2) and not (1)";
+    assert!(text.contains(wanted), "{text}");
+    case.finding().occurrences.waits = 1_200;
+    assert!(!full(&case).contains("are enough"));
+}

@@ -1,6 +1,8 @@
 //! A trace and a report of one finding, to be changed by each test.
 
-use streamsan_check::{Actor, Coverage, Finding, Fix, FixAction, Memory, OrderedUpTo, Place, Report, Rule};
+use streamsan_check::{
+    Actor, Coverage, Finding, Fix, FixAction, Memory, Occurrences, OrderedUpTo, Place, Report, Rule,
+};
 use streamsan_trace::{
     AccessMode, AccessRange, BlockId, DeviceId, Event, EventKind, Frame, FrameId, FrameOrigin, Header,
     MemorySpace, OpKind, OpNumber, SiteId, StreamId, Subject, ThreadId, Trace, VisibleStream,
@@ -62,6 +64,7 @@ impl Case {
                 by_host: false,
             }),
             count: 312,
+            occurrences: Occurrences::default(),
             fix: Some(Fix {
                 actions: vec![FixAction::WaitStream {
                     waiter: SIDE,

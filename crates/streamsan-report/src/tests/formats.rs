@@ -24,7 +24,7 @@ const PROGRAMS: [Format; 6] =
 
 fn in_repository(case: &Case, format: Format) -> String {
     let checked = Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
-    let options = Options { color: false, tool: "streamsan 0.1.0", limit: None };
+    let options = Options { color: false, tool: "streamsan 0.1.0", limit: None, width: Some(160) };
     render(format, &[checked], &Repository, &options)
 }
 
@@ -77,7 +77,7 @@ fn several_traces() {
     three.report.coverage = Coverage::default();
     let checked = [("r0.sstrace", &one), ("r1.sstrace", &one), ("r2.sstrace", &two), ("r3.sstrace", &three)]
         .map(|(file, case)| Checked { file, log: &case.trace, report: &case.report });
-    let options = Options { color: false, tool: "streamsan 0.1.0", limit: None };
+    let options = Options { color: false, tool: "streamsan 0.1.0", limit: None, width: Some(160) };
     let write = |format| render(format, &checked, &Fixed, &options);
     let github = write(Format::Github);
     assert_eq!(github.matches("::error ").count(), 1, "ranks share an annotation: {github}");

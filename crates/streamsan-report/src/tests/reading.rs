@@ -175,7 +175,8 @@ fn any_position_in_any_source_can_be_shown() {
                 let site = case.site("train.py", line, column, end_column, "step");
                 case.finding().second.site = site;
                 let checked = crate::Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
-                let options = crate::Options { color: false, tool: "streamsan", limit: None };
+                let options =
+                    crate::Options { color: false, tool: "streamsan", limit: None, width: Some(160) };
                 let text = crate::render(crate::Format::Full, &[checked], &Text(text), &options);
                 assert!(text.contains("(2) reads `x` on `side`"), "{text}");
                 assert!(!text.contains('\u{1b}'), "{text}");
@@ -200,7 +201,7 @@ fn a_limit_says_how_many_are_left() {
     let again = case.report.findings[0].clone();
     case.report.findings.extend(vec![again; 4]);
     let checked = crate::Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
-    let options = crate::Options { color: false, tool: "streamsan", limit: Some(2) };
+    let options = crate::Options { color: false, tool: "streamsan", limit: Some(2), width: Some(160) };
     let text = crate::render(crate::Format::Full, &[checked, checked], &super::Fixed, &options);
     assert_eq!(text.matches("error[SS101]").count(), 2, "{text}");
     assert_eq!(
@@ -224,4 +225,37 @@ fn no_handle_and_no_address_is_shown() {
     let text = full(&case);
     assert!(!text.contains("0x") && !text.contains("7f00"), "{text}");
     let _ = (BLOCK, DEFAULT);
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [None, Some(60), Some(100)] {
+        for color in [false, true] {
+            let case = Case::read_after_write();
+            let checked = crate::Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
+            let options = crate::Options { color, tool: "streamsan", limit: None, width };
+            let text = crate::render(crate::Format::Full, &[checked], &super::Fixed, &options);
+            let widest = text.lines().map(textwrap::core::display_width).max();
+            assert!(widest <= Some(width.unwrap_or(80)), "{widest:?}\n{text}");
+            // What is to be pasted is in one piece.
+            assert!(text.contains("side.wait_stream(torch.cuda.default_stream())\n"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_earlier_place_is_read_first_though_it_stands_below() {
+    let mut case = Case::read_after_write();
+    let (first, second) = (case.finding().first.unwrap().site, case.finding().second.site);
+    // As in a loop: the later turn's line stands above.
+    let write = case.site("train.py", 45, 5, 20, "step");
+    case.finding().first.as_mut().unwrap().site = write;
+    let text = full(&case);
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
+    assert!(at("--> train.py:45") < at("(1) wrote") && at("(1) wrote") < at("::: train.py:41"), "{text}");
+    assert!(at("::: train.py:41") < at("(2) reads"), "{text}");
+    case.finding().first.as_mut().unwrap().site = second;
+    case.finding().second.site = first;
+    let text = full(&case);
+    assert!(text.find("--> train.py:41") < text.find("::: data.py:18"), "{text}");
 }

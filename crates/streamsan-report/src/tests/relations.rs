@@ -35,7 +35,7 @@ fn what_another_fix_removes_has_no_code() {
 fn json_names_the_finding_that_removes_another() {
     let case = related();
     let checked = crate::Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
-    let options = crate::Options { color: false, tool: "streamsan 0.1.0", limit: None };
+    let options = crate::Options { color: false, tool: "streamsan 0.1.0", limit: None, width: Some(160) };
     let text = crate::render(Format::Json, &[checked, checked], &super::Fixed, &options);
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let findings = &document["findings"];

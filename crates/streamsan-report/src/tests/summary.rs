@@ -68,7 +68,7 @@ fn several_traces() {
         log: &case.trace,
         report: &case.report,
     });
-    let options = Options { color: false, tool: "streamsan 0.1.0", limit: None };
+    let options = Options { color: false, tool: "streamsan 0.1.0", limit: None, width: Some(160) };
     assert_snapshot!(render(Format::Full, &checked, &Fixed, &options));
     let json: serde_json::Value =
         serde_json::from_str(&render(Format::Json, &checked, &Fixed, &options)).unwrap();
@@ -110,7 +110,7 @@ fn json() {
 fn colour_adds_escapes_and_changes_no_word() {
     let case = Case::read_after_write();
     let checked = Checked { file: "run.sstrace", log: &case.trace, report: &case.report };
-    let options = Options { color: true, tool: "streamsan 0.1.0", limit: None };
+    let options = Options { color: true, tool: "streamsan 0.1.0", limit: None, width: Some(160) };
     let styled = render(Format::Full, &[checked], &Fixed, &options);
     assert!(styled.contains("\u{1b}["));
     let mut plain = String::new();
