@@ -45,7 +45,7 @@ pub(crate) fn exercise(trace: &Trace) -> Report {
         settings(trace, &report);
     }
     let one = Checked { file: "run.sstrace", log: trace, report: &report };
-    let options = Options { color: false, tool: "streamsan 0", limit: None };
+    let options = Options { color: false, tool: "streamsan 0", limit: None, width: None };
     for format in FORMATS {
         look_at(format, &render(format, &[one], &Texts, &options));
     }
@@ -121,7 +121,7 @@ fn settings(trace: &Trace, report: &Report) {
                 Format::Full,
                 &[one],
                 &Texts,
-                &Options { color: false, tool: "streamsan 0", limit: None },
+                &Options { color: false, tool: "streamsan 0", limit: None, width: None },
             ),
         );
     }

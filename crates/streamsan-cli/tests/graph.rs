@@ -43,7 +43,7 @@ fn a_file_says_its_format_by_its_name() {
     assert_eq!(workplace.run("graph run.sstrace -o a.svg --force").code, 0);
     workplace.refuses(
         "graph run.sstrace -o a.png",
-        "error: cannot tell the format of .png\nhelp: end the name in .svg or .dot",
+        "error: cannot tell the format of a.png from its name\nhelp: end the name in .svg or .dot",
     );
 }
 

@@ -211,8 +211,13 @@ fn report_files_of_a_run() {
 #[test]
 fn every_format_is_written_twice_with_the_same_bytes() {
     let workplace = workplace(TWO);
+    std::fs::copy(workplace.path("run.sstrace"), workplace.path("again.sstrace")).unwrap();
+    workplace.refuses(
+        "check run.sstrace run.sstrace",
+        "error: run.sstrace is named twice\nhelp: name each trace once",
+    );
     for format in ["full", "concise", "json", "json-lines", "sarif", "github", "junit", "html", "perfetto"] {
-        let write = || workplace.run(&format!("check --output-format {format} run.sstrace run.sstrace"));
+        let write = || workplace.run(&format!("check --output-format {format} run.sstrace again.sstrace"));
         let (one, two) = (write(), write());
         assert_eq!((one.code, one.stdout.is_empty(), one.stderr.as_str()), (1, false, ""), "{format}");
         assert!(one.stdout == two.stdout, "{format}");
