@@ -317,7 +317,7 @@ def test_tens_of_thousands_of_operations_stay_fluid(long_report, visit):
 def test_it_reads_without_scripts(report, visit):
     page = visit(report, java_script_enabled=False)
     assert page.locator("#F1").inner_text().count("(1)") >= 1
-    assert page.locator("#F1 svg").is_visible()
+    assert page.locator("#F1 svg.drawing").is_visible()
     assert page.locator("noscript svg").first.is_visible()
     assert page.locator(".filters, canvas, #theme, .copier").locator("visible=true").count() == 0
     page.locator("#F2 > summary").click()

@@ -34,8 +34,8 @@ pub(crate) fn render(checked: &[Checked<'_>], sources: &dyn Sources, options: &O
         let names = Names::new(one.log, one.report);
         for finding in shown {
             let explain = explained.insert(finding.rule);
-            let rendered = render_finding(finding, one, &names, &mut files, explain, &renderer);
-            text.push_str(&folded(&in_reading_order(&rendered), width));
+            let drawn = render_finding(finding, one, &names, &mut files, explain, &renderer);
+            text.push_str(&folded(&in_reading_order(&drawn), width));
             text.push_str("\n\n");
         }
         numbered = numbered.or(shown.first().map(|finding| finding.first.unwrap_or(finding.second).number));

@@ -128,13 +128,13 @@ impl Shape {
         let text = visible.text.as_str();
         let inner = text.trim_start();
         let indent = text.len() - inner.len();
+        let is_source = inner.starts_with(|first: char| first.is_ascii_digit()) && inner.contains(" | ");
+        let is_place = inner.starts_with("--> ") || inner.starts_with("::: ");
         let (at, gutter, mark) = if let Some(label) = inner.strip_prefix('|') {
             let start = label.find(|character: char| !" ^-_|".contains(character))?;
             let mark = label.find(|character: char| character != ' ').unwrap_or(start);
             (indent + 1 + start, indent + 1, indent + 1 + mark)
-        } else if inner.starts_with(|first: char| first.is_ascii_digit()) && inner.contains(" | ") {
-            return None;
-        } else if inner.starts_with("--> ") || inner.starts_with("::: ") {
+        } else if is_source || is_place {
             return None;
         } else {
             let marked = ["= note: ", "= help: ", "error", "warning", "note", "help"];
