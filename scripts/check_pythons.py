@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,17 +29,22 @@ def commands(version: str) -> list[list[str]]:
     ]
 
 
+def complaints(version: str) -> str:
+    """Returns what is wrong for one version, with the commands that say so."""
+    said = ""
+    for command in commands(version):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            said += f"== Python {version}: {' '.join(command)}\n{done.stdout}{done.stderr}\n"
+    return said
+
+
 def main() -> None:
     versions = json.loads((PACKAGE / "versions.json").read_text())["python_checked"]
-    failed = False
-    for version in versions:
-        for command in commands(version):
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                print(f"== Python {version}: {' '.join(command)}\n{done.stdout}{done.stderr}")
-                failed = True
-    print(f"checked for Python {', '.join(versions)}" if not failed else "see above")
-    sys.exit(1 if failed else 0)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = "".join(pool.map(complaints, versions))
+    print(f"{said}see above" if said else f"checked for Python {', '.join(versions)}")
+    sys.exit(1 if said else 0)
 
 
 if __name__ == "__main__":
