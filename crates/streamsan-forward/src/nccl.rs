@@ -110,20 +110,25 @@ struct Arguments {
     stream: u64,
 }
 
-/// Records an operation that was asked for, now or at the end of the thread's group.
-fn asked(status: Status, what: Collective, arguments: &Arguments) -> Status {
-    let Arguments { send, receive, count, data_type, communicator, stream } = *arguments;
+/// Which rank this process is. To be asked before an operation: one that does not hold its caller leaves the communicator
+/// busy, and then NCCL refuses to say.
+fn rank_in(communicator: u64) -> Option<Rank> {
     let (mut own, mut all) = (0, 0);
-    let known = status.has_begun()
-        && nccl!(ncclCommUserRank(communicator => u64, &raw mut own => *mut c_int)) == Status::SUCCESS
+    let known = nccl!(ncclCommUserRank(communicator => u64, &raw mut own => *mut c_int)) == Status::SUCCESS
         && nccl!(ncclCommCount(communicator => u64, &raw mut all => *mut c_int)) == Status::SUCCESS;
-    let (Some(element), true) = (element_bytes(data_type), known) else {
+    known.then(|| Rank { own: own.cast_unsigned(), all: all.cast_unsigned() })
+}
+
+/// Records an operation that was asked for, now or at the end of the thread's group. One that is in progress counts as
+/// asked for: it is given to its stream before the communicator is ready again, for which the program has to wait.
+fn asked(status: Status, what: Collective, rank: Option<Rank>, arguments: &Arguments) -> Status {
+    let Arguments { send, receive, count, data_type, stream, .. } = *arguments;
+    let (Some(element), Some(rank), true) = (element_bytes(data_type), rank, status.has_begun()) else {
         if status.has_begun() {
             report(|recorder| recorder.unsupported(what.name()));
         }
         return status;
     };
-    let rank = Rank { own: own.cast_unsigned(), all: all.cast_unsigned() };
     let bytes = (count as u64).saturating_mul(element);
     report(|recorder| {
         let stream = resolved(recorder, stream);
@@ -169,8 +174,10 @@ macro_rules! operation {
         #[unsafe(no_mangle)]
         extern "C" fn $name($($value: $kind),*) -> Status {
             begin();
+            let arguments = $arguments;
+            let rank = rank_in(arguments.communicator);
             let status = nccl!($name($($value => $kind),*));
-            asked(status, $what, &$arguments)
+            asked(status, $what, rank, &arguments)
         }
     };
 }

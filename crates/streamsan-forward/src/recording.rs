@@ -9,6 +9,8 @@ use streamsan_record::table::RecorderTable;
 use streamsan_record::{follow_parent, table};
 use streamsan_trace::CaptureKind;
 
+use crate::devices::current_device;
+
 extern "C" fn on_load() {
     follow_parent();
 }
@@ -21,7 +23,10 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// library is loaded: the shell that starts the program loads it too.
 pub fn begin() {
     static BEGUN: Once = Once::new();
-    BEGUN.call_once(|| streamsan_record::begin("cuda", CaptureKind::Cuda, devices));
+    BEGUN.call_once(|| {
+        streamsan_record::begin("cuda", CaptureKind::Cuda, devices);
+        streamsan_record::report(|recorder| recorder.ask_for_device(current_device));
+    });
 }
 
 /// How many devices the machine has. The runtime is not asked: that would start CUDA before the program does.

@@ -145,8 +145,9 @@ unsafe extern "C" fn allocation(_this: *const c_void, _kind: c_int, pointer: usi
     let device = unsafe { (table.device_of)(pointer) };
     let (mut stream, mut name) = (0, block_name());
     // The allocator hands blocks out for the current stream of their device.
-    // Memory that the driver maps (expandable segments) is of no device that is known; most programs have one.
-    let device = if device == u32::MAX { 0 } else { device };
+    // Memory that the driver maps (expandable segments) is of no device that is known; torch allocates on the current one.
+    // SAFETY: as above.
+    let device = if device == u32::MAX { unsafe { (table.current_device)() } } else { device };
     let known = native_stream(device);
     if let (Some(known), true) = (known, inside()) {
         stream = known;

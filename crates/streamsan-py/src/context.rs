@@ -174,10 +174,18 @@ pub fn attach<R>(action: impl FnOnce(Python<'_>) -> R) -> Option<R> {
         if holds_interpreter() || ffi::Py_IsInitialized() == 0 || !has_python_state() {
             return Python::try_attach(action);
         }
-        let state = ffi::PyGILState_Ensure();
-        let answer = Python::try_attach(action);
-        ffi::PyGILState_Release(state);
-        answer
+        let _held = Held(ffi::PyGILState_Ensure());
+        Python::try_attach(action)
+    }
+}
+
+/// The interpreter, taken for this thread. It is given back whatever happens in between, a panic included.
+struct Held(ffi::PyGILState_STATE);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: on the thread that took it, and what was taken in between has been given back.
+        unsafe { ffi::PyGILState_Release(self.0) }
     }
 }
 

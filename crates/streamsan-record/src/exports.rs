@@ -12,7 +12,7 @@ use streamsan_trace::{
 use crate::Recorder;
 use crate::intern::Counts;
 use crate::operations::sound;
-use crate::process::{recorder, without_unwinding};
+use crate::process::{ask, recorder, without_unwinding};
 use crate::questions::{question, settle_others};
 use crate::ranges::{annotate, range_begin, range_end, settle, trace_path};
 use crate::recorder::Known;
@@ -57,6 +57,7 @@ static TABLE: RecorderTable = RecorderTable {
     question,
     set_operator,
     graph_memory,
+    current_device,
     reserved: [std::ptr::null::<c_void>(); 2],
 };
 
@@ -67,7 +68,7 @@ pub fn table() -> &'static RecorderTable {
 
 /// Calls `body` with the recorder, if this process is recorded.
 pub(crate) fn with<T: Default>(body: impl FnOnce(&Recorder) -> T) -> T {
-    without_unwinding(|| recorder().map(body).unwrap_or_default())
+    ask(|recorder| body(recorder)).unwrap_or_default()
 }
 
 /// # Safety
@@ -198,7 +199,11 @@ unsafe extern "C" fn gap(reason: u32, detail: u32) {
 }
 
 unsafe extern "C" fn device_of(address: u64) -> u32 {
-    without_unwinding(|| recorder().and_then(|recorder| recorder.device_of(address))).unwrap_or(u32::MAX)
+    ask(|recorder| recorder.device_of(address)).flatten().unwrap_or(u32::MAX)
+}
+
+unsafe extern "C" fn current_device() -> u32 {
+    with(Recorder::device_of_mapped)
 }
 
 unsafe extern "C" fn memory_kind(address: u64) -> u32 {

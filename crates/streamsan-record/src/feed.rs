@@ -194,7 +194,7 @@ impl Recorder {
                 let mut known = self.known();
                 let device = match known.blocks.region(a).map(|(_, region)| region.space) {
                     Some(MemorySpace::Device(device)) => device,
-                    _ => DeviceId(0),
+                    _ => DeviceId(self.device_of_mapped()),
                 };
                 let stream = self.stream(&mut thread, &mut known, b, device.0);
                 let block = known.blocks.add_cached(a, stream);

@@ -104,6 +104,7 @@ impl Recorder {
             && self.thread().context.whole
             && self.memory_space(call.source) == self.memory_space(call.destination)
         {
+            self.give_up();
             return;
         }
         let touched = [(source, AccessMode::Read), (destination, AccessMode::Write)];
@@ -126,7 +127,7 @@ impl Recorder {
         };
     }
 
-    /// The call that was begun on this thread has failed: nothing came of it.
+    /// The call that was begun on this thread has failed, or is part of another one: nothing came of it.
     pub fn give_up(&self) {
         self.thread().give_up_wait();
     }
@@ -135,6 +136,7 @@ impl Recorder {
     pub fn memset(&self, call: &MemsetCall) {
         let rows = Rows { address: call.address, width: call.width, height: call.height, pitch: call.pitch };
         if self.thread().context.whole {
+            self.give_up();
             return;
         }
         let touched = [(rows, AccessMode::Write)];

@@ -48,34 +48,28 @@ pub fn report(what: impl FnOnce(&'static Recorder)) {
     ask(what);
 }
 
-/// Asks the recorder, if this process is recorded. A fault of the recorder's ends recording and nothing else: the
-/// program's call goes on.
+/// Asks the recorder, if this process is recorded. A fault of the recorder's ends recording, for the runtime's calls and
+/// the torch layer's alike, and nothing else: the program's call goes on.
 pub fn ask<T>(question: impl FnOnce(&'static Recorder) -> T) -> Option<T> {
-    static BROKEN: AtomicBool = AtomicBool::new(false);
-    if BROKEN.load(Ordering::Relaxed) {
-        return None;
-    }
     let recorder = recorder()?;
-    catch_unwind(AssertUnwindSafe(|| question(recorder)))
-        .inspect_err(|_| BROKEN.store(true, Ordering::Relaxed))
-        .ok()
+    // What the panic left half done is not used again: nothing is recorded after.
+    catch_unwind(AssertUnwindSafe(|| question(recorder))).inspect_err(|_| break_off(recorder)).ok()
+}
+
+/// A fault: the trace says from where on events are missing, and why, if that can still be written.
+fn break_off(recorder: &Recorder) {
+    // Its message has been printed; a second fault has nothing to add.
+    drop(catch_unwind(AssertUnwindSafe(|| recorder.name_fault())));
+    recorder.file.break_off();
 }
 
 /// The calling thread ends.
 pub fn thread_ends() {
-    without_unwinding(|| {
-        if let Some(recorder) = recorder() {
-            recorder.end_thread();
-        }
-    });
+    ask(Recorder::end_thread);
 }
 
 extern "C" fn after_fork_in_parent() {
-    without_unwinding(|| {
-        if let Some(recorder) = recorder() {
-            recorder.forked();
-        }
-    });
+    ask(Recorder::forked);
 }
 
 extern "C" fn after_fork_in_child() {

@@ -42,6 +42,8 @@ pub struct Recorder {
     pub(crate) faults_ignored: AtomicU64,
     /// Sets the calling thread's context to where its program is.
     pub(crate) locator: OnceLock<Locator>,
+    /// The calling thread's current device.
+    current_device: OnceLock<fn() -> u32>,
 }
 
 /// Handles and memory. Ids are given while this is locked and numbers are taken after, so an event never has a
@@ -115,6 +117,7 @@ impl Recorder {
             page_locked: AtomicU64::new(0),
             faults_ignored: AtomicU64::new(0),
             locator: OnceLock::new(),
+            current_device: OnceLock::new(),
         };
         drop(recorder.thread());
         Ok(recorder)
@@ -167,6 +170,26 @@ impl Recorder {
         if self.is_recording() {
             let mut thread = self.begin();
             self.put_gap_once(&mut thread, GapReason::Forked, "fork");
+        }
+    }
+
+    /// Has `ask` called for the calling thread's current device, where nothing else says on which device memory is: torch
+    /// allocates on the current one. It may be called with locks of the recorder held.
+    pub fn ask_for_device(&self, ask: fn() -> u32) {
+        let _first = self.current_device.set(ask);
+    }
+
+    /// The device of memory that torch's allocator has just handed out, and that no runtime call allocated: the driver
+    /// maps it (expandable segments).
+    pub(crate) fn device_of_mapped(&self) -> u32 {
+        self.current_device.get().map_or(0, |ask| ask())
+    }
+
+    /// Says in the trace that streamsan itself has failed.
+    pub(crate) fn name_fault(&self) {
+        if self.is_recording() {
+            let mut thread = self.thread();
+            self.put_gap(&mut thread, GapReason::Lost, "a fault of streamsan's own ended the recording");
         }
     }
 

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 7;
+pub const TABLE_VERSION: u32 = 8;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -210,6 +210,8 @@ pub struct RecorderTable {
     /// Between `begin` 1 and 0 (which nest): what torch's caching allocator hands out on this thread comes from the
     /// pool of a graph.
     pub graph_memory: unsafe extern "C" fn(begin: u32),
+    /// The calling thread's current device on a GPU; 0 on the virtual device, which knows where all memory is.
+    pub current_device: unsafe extern "C" fn() -> u32,
     /// Reserved for the next version, null.
     pub reserved: [*const c_void; 2],
 }

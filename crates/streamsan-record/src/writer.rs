@@ -102,6 +102,11 @@ impl TraceFile {
         let _ = lost_from.fetch_update(Ordering::AcqRel, Ordering::Acquire, earlier);
     }
 
+    /// Stops because whoever writes has failed: what follows is missing.
+    pub fn break_off(&self) {
+        self.lose(self.last_number() + 1);
+    }
+
     /// Writes nothing from now on, but for events whose number and room were taken before. Whether the caller is
     /// the first to close.
     pub fn begin_close(&self) -> bool {

@@ -131,6 +131,12 @@ fn child() {
             assert!(streamsan_record::recorder().is_none());
             std::process::exit(0);
         }
+        "fault" => {
+            streamsan_record::report(|_| panic!("a fault that the test makes"));
+            assert!(streamsan_record::recorder().is_none());
+            operate(5);
+            std::process::exit(6);
+        }
         "close" => {
             // SAFETY: the table's functions take no pointers here.
             unsafe { (table().close)() };
@@ -297,6 +303,25 @@ fn a_thread_that_ends_leaves_its_events_and_no_mapping() {
         trace.events.iter().filter(|event| matches!(event.kind, EventKind::EventRecord { .. })).count();
     assert_eq!(records, 200);
     assert_eq!(gaps(&trace), [GapReason::NotClosed]);
+}
+
+#[test]
+fn a_fault_of_the_recorder_ends_the_recording_and_not_the_program() {
+    let (status, trace) = record("fault");
+    assert_eq!(status.code(), Some(6), "the program goes on");
+    assert_eq!(operations(&trace), 100);
+    let details: Vec<_> = trace
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Gap { reason: GapReason::Lost, detail } => Some(trace.tables.string(detail)),
+            _ => None,
+        })
+        .collect();
+    let [fault, lost] = &details[..] else { panic!("{details:?}") };
+    assert!(fault.contains("fault of streamsan"), "{fault}");
+    assert!(lost.contains("could not be written from #"), "{lost}");
+    assert!(trace.header.closed, "what was recorded before is whole");
 }
 
 #[test]

@@ -102,7 +102,7 @@ def make_operator(func: OpOverload) -> Operator:
         random=torch.Tag.nondeterministic_seeded in func.tags,
         argument_names=tuple(argument.name for argument in schema.arguments),
         out_names=tuple(argument.name for argument in schema.arguments if argument.is_out),
-        may_wait=name in readback.ALWAYS or name in readback.INDEXED,
+        may_wait=readback.may_wait(name, schema.overload_name),
         copies_many=name == "_foreach_copy_",
     )
 

@@ -55,6 +55,8 @@ CASES = {
     "pieces": (lambda x: (*torch.stack([x, x * 2]).unbind(), torch.cat([*x.split(2), x])), (3, 4)),
     "factories": (lambda x: (torch.zeros_like(x), torch.arange(3, device="cuda"), x.new_full((2,), 3)), (3, 4)),
     "statistics": (lambda x: (x.var(0), x.std(), x.softmax(1), x.logsumexp(0), x.median()), (3, 4)),
+    "histogram": (lambda x: x.histc(4, -1, 1), (3, 4)),
+    "filling": (lambda x: (x.masked_fill(x > 0, 2), x.index_fill(0, x.argmax(0), 3), torch.isin(x, x[0])), (3, 4)),
     "norms": (lambda x: (F.layer_norm(x, (4,)), F.group_norm(x, 2), F.rms_norm(x, (4,))), (3, 4)),
     "out": (out, (3, 4)),
     "in place": (in_place, (3, 4)),

@@ -154,7 +154,7 @@ fn say_nothing(header: &Header, gaps: &[Gap], end: End, outside: bool) -> i32 {
         return end.code();
     }
     let why = if gaps.iter().any(|gap| gap.reason == GapReason::Lost) {
-        "the trace could not be written from the start: the disk is full, or its file was closed or moved"
+        "the trace could not be written from the start: the disk is full, its file was closed or moved, or streamsan failed"
     } else if outside {
         OUTSIDE
     } else if header.versions.is_empty() {

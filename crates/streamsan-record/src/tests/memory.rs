@@ -78,6 +78,28 @@ fn a_block_on_another_device_has_that_device() {
 }
 
 #[test]
+fn a_block_in_memory_that_the_driver_mapped_is_on_the_current_device() {
+    let mapped = 0x9000_0000;
+    for (asked, device) in [(true, DeviceId(1)), (false, DeviceId(0))] {
+        let recorded = Recorded::with_torch();
+        if asked {
+            recorded.ask_for_device(|| 1);
+        }
+        recorded.torch_callback(Callback::MemoryAllocation, mapped, 0);
+        let kinds = recorded.kinds();
+        let stream = EventKind::StreamCreate {
+            stream: StreamId(1),
+            device,
+            blocking: true,
+            legacy_default: true,
+            priority: 0,
+        };
+        assert_eq!(kinds[0], stream);
+        assert!(matches!(kinds[1], EventKind::Alloc { space: MemorySpace::Cached(of), .. } if of == device));
+    }
+}
+
+#[test]
 fn a_copy_touches_the_host_only_where_it_is_page_locked() {
     let recorded = Recorded::with_torch();
     recorded.memory_allocated(MemorySpace::Pinned, PINNED, 4096);
@@ -283,4 +305,40 @@ fn a_stream_that_was_made_elsewhere_has_its_flags() {
         priority: -1,
     };
     assert_eq!(recorded.kinds(), [created]);
+}
+
+#[test]
+fn what_is_part_of_an_operator_leaves_no_number_behind() {
+    let recorded = Recorded::with_torch();
+    let label = recorded.string("aten::zero_").0;
+    recorded.set_operator(recorded.site(1), 0, label);
+    for copied in [true, false] {
+        recorded.blocking_operation_begin(SIDE, 0);
+        assert!(recorded.thread().entered.is_some());
+        if copied {
+            recorded.copy(&CopyCall {
+                stream: SIDE,
+                device: 0,
+                destination: MEMORY,
+                source: MEMORY + 4096,
+                layout: CopyLayout::Linear { bytes: 64 },
+                kind: OpKind::CopyDeviceToDevice,
+                blocking: true,
+                label: "copy",
+            });
+        } else {
+            let (pitch, width, height) = (64, 64, 1);
+            let address = MEMORY;
+            recorded.memset(&MemsetCall {
+                stream: SIDE,
+                device: 0,
+                address,
+                pitch,
+                width,
+                height,
+                blocking: true,
+            });
+        }
+        assert!(recorded.thread().entered.is_none(), "copied: {copied}");
+    }
 }
