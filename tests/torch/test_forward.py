@@ -6,6 +6,7 @@ programs assert of values is left out.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -148,3 +149,57 @@ def test_a_failure_leaves_nothing_and_a_call_that_is_not_recorded_is_a_gap(tmp_p
     gaps = [event["detail"] for event in events if event["kind"] == "gap"]
     assert gaps == ["cudaMemcpy3D"]
     assert not [event for event in events if event["kind"] in ("op", "host_wait")]
+
+
+# A runtime that knows one address, and a library that is linked with it.
+OTHER_RUNTIME = """
+int cudaMalloc(void **pointer, unsigned long size) { *pointer = (void *)0x1234000; return size ? 0 : 1; }
+int cudaFree(void *pointer) { return pointer == (void *)0x1234000 ? 0 : 17; }
+int cudaGetDevice(int *device) { *device = 0; return 0; }
+int cudaStreamQuery(void *stream) { return 34; }
+int cudaMemcpy3D(const void *parameters) { return 33; }
+"""
+OTHER_LIBRARY = """
+int cudaMalloc(void **, unsigned long), cudaFree(void *), cudaStreamQuery(void *), cudaMemcpy3D(const void *);
+void *allocated(void) { void *pointer = 0; return cudaMalloc(&pointer, 4096) ? 0 : pointer; }
+int freed(void *pointer) { return cudaFree(pointer); }
+int queried(void) { return cudaStreamQuery(0); }
+int copied(void) { return cudaMemcpy3D(0); }
+"""
+TWO_RUNTIMES = """
+import ctypes
+
+import torch
+
+x = torch.zeros(1 << 20, device="cuda")
+other = ctypes.CDLL("./libother.so")
+other.allocated.restype = ctypes.c_void_p
+other.freed.argtypes = [ctypes.c_void_p]
+pointer = other.allocated()
+print(hex(pointer), other.freed(pointer), other.queried(), other.copied())
+y = x + 1
+torch.cuda.synchronize()
+print(torch.cuda.current_stream().query(), y.data_ptr() != pointer)
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+def test_each_library_calls_the_runtime_that_it_is_linked_with(tmp_path, monkeypatch):
+    (tmp_path / "runtime.c").write_text(OTHER_RUNTIME)
+    (tmp_path / "other.c").write_text(OTHER_LIBRARY)
+    compiler = ["cc", "-shared", "-fPIC", "-o"]
+    runtime = "libcudart.so.12"
+    for command in (
+        [*compiler, runtime, "runtime.c", f"-Wl,-soname,{runtime}"],
+        [*compiler, "libother.so", "other.c", f"./{runtime}", f"-Wl,-rpath,{tmp_path}"],
+    ):
+        subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
+    program, trace = tmp_path / "program.py", tmp_path / "run.sstrace"
+    program.write_text(TWO_RUNTIMES)
+    monkeypatch.chdir(tmp_path)
+    done = forwarded(program, trace)
+    assert done.stdout.splitlines() == ["0x1234000 0 34 33", "True True"], done.stderr
+    events = [event for _, event in seen(trace)]
+    # What the other runtime's caller does is in the trace too.
+    assert [event for event in events if event["kind"] == "alloc" and event.get("size") == 4096]
+    assert "cudaMemcpy3D" in [event["detail"] for event in events if event["kind"] == "gap"]

@@ -1,5 +1,7 @@
 //! What a call of the runtime answers.
 
+use crate::recording;
+
 /// `cudaError_t`, as the real runtime gave it.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +20,7 @@ impl Code {
     /// Tells the recorder if the call succeeded; gives the answer on.
     pub fn then(self, report: impl FnOnce(&'static streamsan_record::Recorder)) -> Self {
         if self.ok() {
-            streamsan_record::report(report);
+            recording::report(report);
         }
         self
     }
@@ -26,7 +28,7 @@ impl Code {
     /// Like [`Code::then`], for a call whose beginning the recorder was told: it hears of the failure too.
     pub fn then_or_give_up(self, report: impl FnOnce(&'static streamsan_record::Recorder)) -> Self {
         if !self.ok() {
-            streamsan_record::report(streamsan_record::Recorder::give_up);
+            recording::report(streamsan_record::Recorder::give_up);
         }
         self.then(report)
     }

@@ -2,13 +2,14 @@
 
 use std::ffi::c_int;
 
-use streamsan_record::{CopyCall, CopyLayout, Recorder, ask, copy_kind, copy_label, holds_host};
+use streamsan_record::{CopyCall, CopyLayout, Recorder, copy_kind, copy_label, holds_host};
 use streamsan_trace::OpKind;
 
+use crate::callers::exported;
 use crate::code::Code;
 use crate::pointers::kind_of;
 use crate::real::real;
-use crate::recording::begin;
+use crate::recording::{ask, begin};
 use crate::streams::{Stream, stream};
 
 /// One copy as a call asks for it.
@@ -76,7 +77,6 @@ fn copied(request: &Request, call: impl FnOnce() -> Code) -> Code {
     if blocking { code.then_or_give_up(report) } else { code.then(report) }
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpy(to: u64, from: u64, size: usize, kind: c_int) -> Code {
     copied(
         &Request::linear(to, from, size, 0, false),
@@ -84,7 +84,6 @@ extern "C" fn cudaMemcpy(to: u64, from: u64, size: usize, kind: c_int) -> Code {
     )
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpyAsync(to: u64, from: u64, size: usize, kind: c_int, stream: u64) -> Code {
     copied(
         &Request::linear(to, from, size, stream, true),
@@ -92,7 +91,6 @@ extern "C" fn cudaMemcpyAsync(to: u64, from: u64, size: usize, kind: c_int, stre
     )
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpyPeer(to: u64, to_device: c_int, from: u64, from_device: c_int, size: usize) -> Code {
     copied(
         &Request::linear(to, from, size, 0, false),
@@ -100,7 +98,6 @@ extern "C" fn cudaMemcpyPeer(to: u64, to_device: c_int, from: u64, from_device: 
     )
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpyPeerAsync(
     to: u64,
     to_device: c_int,
@@ -132,7 +129,6 @@ fn pitched(ends: [(u64, usize); 2], width: usize, height: usize, stream: u64, as
     Request { destination, source, layout, stream, asynchronous }
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpy2D(
     to: u64,
     to_pitch: usize,
@@ -155,7 +151,6 @@ extern "C" fn cudaMemcpy2D(
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpy2DAsync(
     to: u64,
     to_pitch: usize,
@@ -178,4 +173,13 @@ extern "C" fn cudaMemcpy2DAsync(
             stream: u64
         ))
     })
+}
+
+exported! {
+    cudaMemcpy
+    cudaMemcpyAsync
+    cudaMemcpyPeer
+    cudaMemcpyPeerAsync
+    cudaMemcpy2D
+    cudaMemcpy2DAsync
 }

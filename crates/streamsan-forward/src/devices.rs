@@ -2,13 +2,14 @@
 
 use std::ffi::c_int;
 
+use streamsan_record::WaitOn;
 use streamsan_record::callers::library_at;
-use streamsan_record::{WaitOn, report, with_caller};
 use streamsan_trace::HostWaitHow;
 
+use crate::callers::with_caller;
 use crate::code::Code;
 use crate::real::real;
-use crate::recording::begin;
+use crate::recording::{begin, report};
 
 /// The calling thread's current device.
 pub fn current_device() -> u32 {

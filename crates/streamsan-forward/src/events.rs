@@ -2,13 +2,14 @@
 
 use std::ffi::{c_float, c_uint};
 
+use streamsan_record::WaitOn;
 use streamsan_record::callers::library_at;
-use streamsan_record::{WaitOn, report, with_caller};
 use streamsan_trace::HostWaitHow;
 
+use crate::callers::{exported, with_caller};
 use crate::code::Code;
 use crate::real::real;
-use crate::recording::begin;
+use crate::recording::{begin, report};
 use crate::streams::stream;
 
 /// Tells of an event that was made.
@@ -19,19 +20,16 @@ fn created(code: Code, place: *mut u64) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaEventCreate(event: *mut u64) -> Code {
     begin();
     created(real!(cudaEventCreate(event: *mut u64)), event)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaEventCreateWithFlags(event: *mut u64, flags: c_uint) -> Code {
     begin();
     created(real!(cudaEventCreateWithFlags(event: *mut u64, flags: c_uint)), event)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaEventDestroy(event: u64) -> Code {
     begin();
     report(|recorder| recorder.event_destroyed(event));
@@ -107,3 +105,9 @@ extern "C" fn elapsed_time_v2(place: *mut c_float, start: u64, end: u64, caller:
     elapsed(real!(cudaEventElapsedTime_v2(place: *mut c_float, start: u64, end: u64)), start, end, caller)
 }
 with_caller!(cudaEventElapsedTime_v2, "rcx", elapsed_time_v2);
+
+exported! {
+    cudaEventCreate
+    cudaEventCreateWithFlags
+    cudaEventDestroy
+}

@@ -2,11 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use streamsan_record::report;
-
+use crate::callers::exported;
 use crate::code::Code;
 use crate::real::real;
-use crate::recording::begin;
+use crate::recording::{begin, report};
 use crate::streams::stream;
 
 /// Tells of a capture that has begun.
@@ -17,13 +16,11 @@ fn capture_begun(code: Code, handle: u64) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamBeginCapture(stream: u64, mode: c_int) -> Code {
     begin();
     capture_begun(real!(cudaStreamBeginCapture(stream: u64, mode: c_int)), stream)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamBeginCaptureToGraph(
     stream: u64,
     graph: u64,
@@ -44,7 +41,6 @@ extern "C" fn cudaStreamBeginCaptureToGraph(
     capture_begun(code, stream)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamEndCapture(handle: u64, graph: *mut u64) -> Code {
     begin();
     let code = real!(cudaStreamEndCapture(handle: u64, graph: *mut u64));
@@ -65,21 +61,18 @@ fn instantiated(code: Code, executable: *mut u64, graph: u64) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaGraphInstantiate(executable: *mut u64, graph: u64, flags: u64) -> Code {
     begin();
     let code = real!(cudaGraphInstantiate(executable: *mut u64, graph: u64, flags: u64));
     instantiated(code, executable, graph)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaGraphInstantiateWithFlags(executable: *mut u64, graph: u64, flags: u64) -> Code {
     begin();
     let code = real!(cudaGraphInstantiateWithFlags(executable: *mut u64, graph: u64, flags: u64));
     instantiated(code, executable, graph)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaGraphInstantiateWithParams(
     executable: *mut u64,
     graph: u64,
@@ -91,14 +84,12 @@ extern "C" fn cudaGraphInstantiateWithParams(
     instantiated(code, executable, graph)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaGraphExecUpdate(executable: u64, graph: u64, result: *mut c_void) -> Code {
     begin();
     real!(cudaGraphExecUpdate(executable: u64, graph: u64, result: *mut c_void))
         .then(|recorder| recorder.graph_instantiated(graph, executable))
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaGraphLaunch(executable: u64, handle: u64) -> Code {
     begin();
     real!(cudaGraphLaunch(executable: u64, handle: u64)).then(|recorder| {
@@ -107,16 +98,27 @@ extern "C" fn cudaGraphLaunch(executable: u64, handle: u64) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaGraphDestroy(graph: u64) -> Code {
     begin();
     report(|recorder| recorder.graph_destroyed(graph));
     real!(cudaGraphDestroy(graph: u64))
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaGraphExecDestroy(executable: u64) -> Code {
     begin();
     report(|recorder| recorder.executable_destroyed(executable));
     real!(cudaGraphExecDestroy(executable: u64))
+}
+
+exported! {
+    cudaStreamBeginCapture
+    cudaStreamBeginCaptureToGraph
+    cudaStreamEndCapture
+    cudaGraphInstantiate
+    cudaGraphInstantiateWithFlags
+    cudaGraphInstantiateWithParams
+    cudaGraphExecUpdate
+    cudaGraphLaunch
+    cudaGraphDestroy
+    cudaGraphExecDestroy
 }

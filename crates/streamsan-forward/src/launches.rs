@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_uint, c_void};
 
+use crate::callers::exported;
 use crate::code::Code;
 use crate::real::real;
 use crate::recording::begin;
@@ -77,7 +78,6 @@ fn launched(code: Code, kernel: Kernel, handle: u64) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn __cudaLaunchKernel(
     kernel: u64,
     grid: Dimensions,
@@ -98,7 +98,6 @@ extern "C" fn __cudaLaunchKernel(
     launched(code, Kernel::Handle(kernel), stream)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaLaunchKernel(
     function: u64,
     grid: Dimensions,
@@ -119,7 +118,6 @@ extern "C" fn cudaLaunchKernel(
     launched(code, Kernel::Function(function), stream)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaLaunchCooperativeKernel(
     function: u64,
     grid: Dimensions,
@@ -140,7 +138,6 @@ extern "C" fn cudaLaunchCooperativeKernel(
     launched(code, Kernel::Function(function), stream)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaLaunchKernelExC(
     configuration: *const LaunchConfiguration,
     function: u64,
@@ -158,4 +155,11 @@ extern "C" fn cudaLaunchKernelExC(
     // SAFETY: the launch succeeded, so the caller gave a configuration.
     let stream = unsafe { (*configuration).stream };
     launched(code, Kernel::Function(function), stream)
+}
+
+exported! {
+    __cudaLaunchKernel
+    cudaLaunchKernel
+    cudaLaunchCooperativeKernel
+    cudaLaunchKernelExC
 }

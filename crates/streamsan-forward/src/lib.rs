@@ -8,6 +8,9 @@
 //! NCCL's operations are recorded in the same way. What is not seen: calls that libraries make to the driver, or to a
 //! runtime linked into them (cuBLAS, Triton).
 
+#![allow(non_snake_case, reason = "functions have the names of CUDA's")]
+
+mod callers;
 mod code;
 mod copies;
 mod devices;
@@ -20,5 +23,6 @@ mod nccl;
 mod pointers;
 mod real;
 mod recording;
+mod runtimes;
 mod streams;
 mod unseen;

@@ -2,14 +2,15 @@
 
 use std::ffi::c_uint;
 
+use streamsan_record::Library;
 use streamsan_record::callers::library_at;
-use streamsan_record::{Library, report, with_caller};
 use streamsan_trace::{DeviceId, MemorySpace};
 
+use crate::callers::{exported, with_caller};
 use crate::code::Code;
 use crate::devices::current_device;
 use crate::real::real;
-use crate::recording::begin;
+use crate::recording::{begin, report};
 
 fn here() -> MemorySpace {
     MemorySpace::Device(DeviceId(current_device()))
@@ -34,13 +35,11 @@ fn goes(start: u64) {
     }
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMalloc(pointer: *mut u64, size: usize) -> Code {
     begin();
     allocated(real!(cudaMalloc(pointer: *mut u64, size: usize)), pointer, size, here)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaFree(pointer: u64) -> Code {
     goes(pointer);
     real!(cudaFree(pointer: u64))
@@ -53,20 +52,17 @@ fn from_pool(code: Code, place: *mut u64, size: usize) -> Code {
     allocated(code, place, size, here)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMallocAsync(pointer: *mut u64, size: usize, stream: u64) -> Code {
     begin();
     from_pool(real!(cudaMallocAsync(pointer: *mut u64, size: usize, stream: u64)), pointer, size)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMallocFromPoolAsync(pointer: *mut u64, size: usize, pool: u64, stream: u64) -> Code {
     begin();
     let code = real!(cudaMallocFromPoolAsync(pointer: *mut u64, size: usize, pool: u64, stream: u64));
     from_pool(code, pointer, size)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaFreeAsync(pointer: u64, stream: u64) -> Code {
     goes(pointer);
     real!(cudaFreeAsync(pointer: u64, stream: u64))
@@ -119,3 +115,11 @@ extern "C" fn host_unregister(pointer: u64, caller: usize) -> Code {
     real!(cudaHostUnregister(pointer: u64))
 }
 with_caller!(cudaHostUnregister, "rsi", host_unregister);
+
+exported! {
+    cudaMalloc
+    cudaFree
+    cudaMallocAsync
+    cudaMallocFromPoolAsync
+    cudaFreeAsync
+}

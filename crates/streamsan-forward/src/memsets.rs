@@ -2,12 +2,13 @@
 
 use std::ffi::c_int;
 
-use streamsan_record::{MemsetCall, PointerKind, Recorder, ask};
+use streamsan_record::{MemsetCall, PointerKind, Recorder};
 
+use crate::callers::exported;
 use crate::code::Code;
 use crate::pointers::kind_of;
 use crate::real::real;
-use crate::recording::begin;
+use crate::recording::{ask, begin};
 use crate::streams::stream;
 
 /// One memset as a call asks for it.
@@ -55,12 +56,10 @@ fn row(address: u64, width: usize, stream: u64, asynchronous: bool) -> Request {
     Request { address, pitch: width, width, height: 1, stream, asynchronous }
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemset(to: u64, value: c_int, size: usize) -> Code {
     set(&row(to, size, 0, false), || real!(cudaMemset(to: u64, value: c_int, size: usize)))
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemsetAsync(to: u64, value: c_int, size: usize, stream: u64) -> Code {
     set(
         &row(to, size, stream, true),
@@ -68,13 +67,11 @@ extern "C" fn cudaMemsetAsync(to: u64, value: c_int, size: usize, stream: u64) -
     )
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemset2D(to: u64, pitch: usize, value: c_int, width: usize, height: usize) -> Code {
     let request = Request { address: to, pitch, width, height, stream: 0, asynchronous: false };
     set(&request, || real!(cudaMemset2D(to: u64, pitch: usize, value: c_int, width: usize, height: usize)))
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemset2DAsync(
     to: u64,
     pitch: usize,
@@ -94,4 +91,11 @@ extern "C" fn cudaMemset2DAsync(
             stream: u64
         ))
     })
+}
+
+exported! {
+    cudaMemset
+    cudaMemsetAsync
+    cudaMemset2D
+    cudaMemset2DAsync
 }

@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int};
 
+use streamsan_record::Recorder;
 use streamsan_record::collectives::{CallPlace, Collective, CollectiveCall, Rank, element_bytes};
-use streamsan_record::{Recorder, report};
 
-use crate::recording::begin;
+use crate::recording::{begin, report};
 use crate::streams::{Stream, stream as resolved};
 
 /// `ncclResult_t`.

@@ -6,9 +6,10 @@ use std::{env, fs};
 
 use streamsan_record::env::DEVICE_COUNT;
 use streamsan_record::table::RecorderTable;
-use streamsan_record::{follow_parent, table};
+use streamsan_record::{Recorder, follow_parent, table};
 use streamsan_trace::CaptureKind;
 
+use crate::callers::{keeping_choice, with_first};
 use crate::devices::current_device;
 
 extern "C" fn on_load() {
@@ -25,8 +26,19 @@ pub fn begin() {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
         streamsan_record::begin("cuda", CaptureKind::Cuda, devices);
-        streamsan_record::report(|recorder| recorder.ask_for_device(current_device));
+        streamsan_record::report(|recorder| recorder.ask_for_device(|| with_first(current_device)));
     });
+}
+
+/// Asks the recorder, if this process is recorded. Other calls may be made in between: to find the place of this one, Python
+/// runs, and may free tensors.
+pub fn ask<T>(question: impl FnOnce(&'static Recorder) -> T) -> Option<T> {
+    keeping_choice(|| streamsan_record::ask(question))
+}
+
+/// Tells the recorder, likewise.
+pub fn report(what: impl FnOnce(&'static Recorder)) {
+    keeping_choice(|| streamsan_record::report(what));
 }
 
 /// How many devices the machine has. The runtime is not asked: that would start CUDA before the program does.

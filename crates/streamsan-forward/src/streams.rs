@@ -3,13 +3,14 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use streamsan_record::callers::library_at;
-use streamsan_record::{Recorder, WaitOn, report, with_caller};
+use streamsan_record::{Recorder, WaitOn};
 use streamsan_trace::HostWaitHow;
 
+use crate::callers::{exported, with_caller};
 use crate::code::Code;
 use crate::devices::current_device;
 use crate::real::real;
-use crate::recording::begin;
+use crate::recording::{begin, report};
 
 /// `cudaStreamNonBlocking`.
 const NON_BLOCKING: c_uint = 1;
@@ -52,26 +53,22 @@ fn created(code: Code, place: *mut u64, flags: c_uint, priority: c_int) -> Code 
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamCreate(stream: *mut u64) -> Code {
     begin();
     created(real!(cudaStreamCreate(stream: *mut u64)), stream, 0, 0)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamCreateWithFlags(stream: *mut u64, flags: c_uint) -> Code {
     begin();
     created(real!(cudaStreamCreateWithFlags(stream: *mut u64, flags: c_uint)), stream, flags, 0)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamCreateWithPriority(stream: *mut u64, flags: c_uint, priority: c_int) -> Code {
     begin();
     let code = real!(cudaStreamCreateWithPriority(stream: *mut u64, flags: c_uint, priority: c_int));
     created(code, stream, flags, priority)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamDestroy(stream: u64) -> Code {
     begin();
     report(|recorder| recorder.stream_destroyed(stream));
@@ -108,14 +105,12 @@ fn host_function(code: Code, handle: u64) -> Code {
     })
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaLaunchHostFunc(stream: u64, function: *const c_void, data: *mut c_void) -> Code {
     begin();
     let code = real!(cudaLaunchHostFunc(stream: u64, function: *const c_void, data: *mut c_void));
     host_function(code, stream)
 }
 
-#[unsafe(no_mangle)]
 extern "C" fn cudaStreamAddCallback(
     stream: u64,
     callback: *const c_void,
@@ -130,4 +125,13 @@ extern "C" fn cudaStreamAddCallback(
         flags: c_uint
     ));
     host_function(code, stream)
+}
+
+exported! {
+    cudaStreamCreate
+    cudaStreamCreateWithFlags
+    cudaStreamCreateWithPriority
+    cudaStreamDestroy
+    cudaLaunchHostFunc
+    cudaStreamAddCallback
 }

@@ -2,18 +2,20 @@
 
 use std::ffi::c_int;
 
+use crate::callers::choose;
 use crate::code::Code;
 use crate::real::Entry;
-use crate::recording::begin;
+use crate::recording::{begin, report};
 
 extern "C" fn missing() -> c_int {
     Code::SYMBOL_NOT_FOUND.0
 }
 
 /// Names the call in the trace; gives the address of the real function.
-extern "C" fn tell(entry: &Entry) -> usize {
+extern "C" fn tell(entry: &Entry, caller: usize) -> usize {
+    choose(caller);
     begin();
-    streamsan_record::report(|recorder| recorder.unsupported(entry.name()));
+    report(|recorder| recorder.unsupported(entry.name()));
     let next = || crate::nccl::function(entry.symbol());
     entry.address().or_else(next).unwrap_or(missing as *const () as usize)
 }
@@ -35,6 +37,7 @@ macro_rules! unseen {
                 "push r9",
                 "sub rsp, 8",
                 "lea rdi, [rip + {entry}]",
+                "mov rsi, [rsp + 56]",
                 "call {tell}",
                 "add rsp, 8",
                 "pop r9",

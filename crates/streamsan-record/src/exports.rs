@@ -68,7 +68,7 @@ pub fn table() -> &'static RecorderTable {
 
 /// Calls `body` with the recorder, if this process is recorded.
 pub(crate) fn with<T: Default>(body: impl FnOnce(&Recorder) -> T) -> T {
-    ask(|recorder| body(recorder)).unwrap_or_default()
+    ask(body).unwrap_or_default()
 }
 
 /// # Safety
