@@ -10,6 +10,8 @@ use crate::runtimes::linked;
 
 /// So many places of calls are remembered. A program has some hundred.
 const PLACES: usize = 1 << 12;
+/// A place of a call is in one of so many neighbours.
+const PROBES: usize = 16;
 /// Addresses of code have fewer bits; the number of the runtime is above.
 const ADDRESS_BITS: u32 = 56;
 
@@ -48,17 +50,23 @@ pub fn with_first<T>(body: impl FnOnce() -> T) -> T {
 }
 
 fn runtime_at(caller: usize) -> usize {
-    let place = &SEEN[(caller ^ caller >> 12) % PLACES];
-    let seen = place.load(Ordering::Relaxed);
+    let first = caller ^ caller >> 12;
+    let places = (0..PROBES).map(|step| &SEEN[(first + step) % PLACES]);
     let caller = caller as u64;
-    if seen & ((1 << ADDRESS_BITS) - 1) == caller {
-        return (seen >> ADDRESS_BITS) as usize;
+    for place in places {
+        let seen = place.load(Ordering::Relaxed);
+        if seen & ((1 << ADDRESS_BITS) - 1) == caller {
+            return (seen >> ADDRESS_BITS) as usize;
+        }
+        if seen == 0 {
+            let runtime = linked(caller as usize);
+            if runtime < 1 << (u64::BITS - ADDRESS_BITS) && caller >> ADDRESS_BITS == 0 {
+                place.store(caller | (runtime as u64) << ADDRESS_BITS, Ordering::Relaxed);
+            }
+            return runtime;
+        }
     }
-    let runtime = linked(caller as usize);
-    if runtime < 1 << (u64::BITS - ADDRESS_BITS) && caller >> ADDRESS_BITS == 0 {
-        place.store(caller | (runtime as u64) << ADDRESS_BITS, Ordering::Relaxed);
-    }
-    runtime
+    linked(caller as usize)
 }
 
 /// Machine code that keeps all arguments and has `choose` look at the caller; then `$then` follows.
@@ -160,6 +168,24 @@ mod tests {
         assert_eq!(chosen(), 0, "this program has no runtime but perhaps the first");
         let remembered = |seen: &AtomicU64| seen.load(Ordering::Relaxed) == caller as u64;
         assert!(SEEN.iter().any(remembered));
+    }
+
+    #[test]
+    fn places_of_calls_with_the_same_remainder_are_all_remembered() {
+        // Far above what a program has its code at; each of them has the same first place.
+        let callers = (1..PROBES).map(|step| (1 << 50) + (step << 30));
+        let places: Vec<usize> = callers.clone().map(|caller| (caller ^ caller >> 12) % PLACES).collect();
+        assert!(places.iter().all(|&place| place == places[0]), "{places:?}");
+        callers.clone().for_each(choose_test);
+        for caller in callers {
+            let remembered = |seen: &AtomicU64| seen.load(Ordering::Relaxed) == caller as u64;
+            assert_eq!(SEEN.iter().filter(|seen| remembered(seen)).count(), 1, "{caller:#x}");
+        }
+    }
+
+    fn choose_test(caller: usize) {
+        choose(caller);
+        choose(caller);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn library(runtime: usize) -> Option<usize> {
 pub fn linked(address: usize) -> usize {
     let Some(first) = first() else { return 0 };
     // Where another library was named as the first one, it stands for torch's.
-    let torchs = torchs_runtime().and_then(|path| opened(&path));
+    let torchs = named().and_then(|_| opened(&torchs_runtime()?));
     let is_first = |library| library == first || Some(library) == torchs;
     let several = loaded(RUNTIME_NAME).iter().filter_map(|path| opened(path)).any(|found| !is_first(found));
     if !several {
@@ -56,13 +56,19 @@ fn number(library: usize) -> usize {
     place + 1
 }
 
+/// The path of the library that was named as the first runtime.
+fn named() -> Option<CString> {
+    let path = env::var_os(RUNTIME).filter(|path| !path.is_empty())?;
+    CString::new(path.as_bytes()).ok()
+}
+
 fn first() -> Option<usize> {
     static FIRST: OnceLock<usize> = OnceLock::new();
     if let Some(&library) = FIRST.get() {
         return Some(library);
     }
-    let path = match env::var_os(RUNTIME).filter(|path| !path.is_empty()) {
-        Some(path) => CString::new(path.as_bytes()).ok()?,
+    let path = match named() {
+        Some(path) => path,
         None => torchs_runtime().or_else(|| loaded(RUNTIME_NAME).into_iter().next())?,
     };
     let library = opened(&path)?;
