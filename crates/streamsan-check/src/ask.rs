@@ -11,6 +11,7 @@ use crate::rules::Rule;
 use crate::shadow::{Extent, Touch};
 use crate::{Finding, LiveCheck};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use streamsan_trace::{
     Access, BlockId, Event, EventKind, LabelId, MemorySpace, OpKind, OpNumber, SiteId, StreamId, Tables,
@@ -35,7 +36,8 @@ pub struct Question<'a> {
 /// Streams for which `record_stream` was called, by block that is in use.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
-    streams: FxHashMap<BlockId, Vec<StreamId>>,
+    /// Most often one: they lie in the map itself.
+    streams: FxHashMap<BlockId, SmallVec<[StreamId; 4]>>,
 }
 
 impl Recorded {

@@ -168,6 +168,8 @@ pub(crate) struct Blocks {
     sweeps: u32,
     /// Blocks that nothing refers to, at the remainder of their id.
     ended: Vec<Option<Facts>>,
+    /// Empty lists of guards, for later.
+    spare_guards: Vec<Vec<Snapshot>>,
 }
 
 const FREED_LIMIT: usize = 1024;
@@ -185,20 +187,19 @@ impl Blocks {
             freed_limit: 0,
             sweeps: 0,
             ended: Vec::new(),
+            spare_guards: Vec::new(),
         }
     }
 
     /// A block appears; gives its slot.
-    pub(crate) fn insert(&mut self, mut block: Block) -> Slot {
+    pub(crate) fn insert(&mut self, block: Block) -> Slot {
         if let Some(slot) = self.slots.get(block.id) {
             self.table[slot.index()] = block;
             return slot;
         }
         let id = block.id;
         let slot = if let Some(slot) = self.free_slots.pop() {
-            let place = &mut self.table[slot.index()];
-            block.guards = std::mem::take(&mut place.guards);
-            *place = block;
+            self.table[slot.index()] = block;
             slot
         } else {
             self.table.push(block);
@@ -206,6 +207,15 @@ impl Blocks {
         };
         self.slots.insert(id, slot);
         slot
+    }
+
+    /// Whoever gets the bytes of the block next is ordered after the guard.
+    pub(crate) fn guard(&mut self, slot: Slot, guard: Snapshot) {
+        let guards = &mut self.table[slot.index()].guards;
+        if guards.capacity() == 0 {
+            *guards = self.spare_guards.pop().unwrap_or_default();
+        }
+        guards.push(guard);
     }
 
     pub(crate) fn slot(&self, id: BlockId) -> Option<Slot> {
@@ -279,6 +289,9 @@ impl Blocks {
         let Some(slot) = self.slots.remove(id) else { return };
         let block = &mut self.table[slot.index()];
         block.handed_out.take().into_iter().chain(block.guards.drain(..)).for_each(take_back);
+        if block.guards.capacity() > 0 {
+            self.spare_guards.push(std::mem::take(&mut block.guards));
+        }
         let (facts, place) = (block.facts(), id.index() % ENDED);
         if self.ended.len() <= place {
             self.ended.resize((place + 1).next_power_of_two(), None);

@@ -76,7 +76,7 @@ pub(crate) struct ClockPool {
 }
 
 /// More than this are given back to the system.
-const SPARE_CLOCKS: usize = 1024;
+const SPARE_CLOCKS: usize = 1 << 13;
 /// And if they take more bytes than this.
 const SPARE_BYTES: usize = 16 << 20;
 

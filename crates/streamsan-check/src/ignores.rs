@@ -181,7 +181,16 @@ impl IgnoreState {
     }
 
     /// Takes the next event of the log.
+    #[inline]
     pub(crate) fn event(&mut self, event: &Event, tables: &Tables) {
+        let range = matches!(event.kind, EventKind::RangeBegin { .. } | EventKind::RangeEnd { .. });
+        if range || !self.by_line.is_empty() || !self.by_file.is_empty() {
+            self.take(event, tables);
+        }
+    }
+
+    #[cold]
+    fn take(&mut self, event: &Event, tables: &Tables) {
         match event.kind {
             EventKind::RangeBegin { kind: RangeKind::Ignore, label } => {
                 let index = self.range(label, event.site, tables);

@@ -89,6 +89,8 @@ pub(crate) struct HappensBefore {
     records_limit: usize,
     /// What a host wait that has begun will cover, per thread.
     begun: FxHashMap<ThreadId, Vec<Snapshot>>,
+    /// The last stream that brings nothing but what the host knew at this version: calls come in runs.
+    entered: Option<(StreamId, ChainId, u64)>,
     pool: ClockPool,
     /// Empty between calls.
     covered: Vec<ChainId>,
@@ -111,6 +113,7 @@ impl HappensBefore {
             records: FxHashMap::default(),
             records_limit: 0,
             begun: FxHashMap::default(),
+            entered: None,
             pool: ClockPool::default(),
             covered: Vec::new(),
         }
@@ -128,6 +131,7 @@ impl HappensBefore {
             (false, true) => Role::Blocking,
             (false, false) => Role::NonBlocking,
         };
+        self.entered = None;
         self.streams.insert(stream, StreamState::new(device, role));
         let device_state = self.devices.entry(device).or_default();
         device_state.streams.push(stream);
@@ -149,6 +153,7 @@ impl HappensBefore {
     }
 
     fn forget_stream(&mut self, stream: StreamId) {
+        self.entered = None;
         let Some(state) = self.streams.remove(&stream) else { return };
         let Some(device) = self.devices.get_mut(&state.device) else { return };
         device.streams.retain(|&other| other != stream);
@@ -225,7 +230,15 @@ impl HappensBefore {
     }
 
     /// The edges that any call on a stream brings: from the host, and to or from the legacy default stream.
+    #[inline]
     fn enter(&mut self, stream: StreamId, number: OpNumber) -> ChainId {
+        match self.entered {
+            Some((last, chain, version)) if last == stream && version == self.host_version => chain,
+            _ => self.enter_anew(stream, number),
+        }
+    }
+
+    fn enter_anew(&mut self, stream: StreamId, number: OpNumber) -> ChainId {
         let state =
             self.streams.entry(stream).or_insert_with(|| StreamState::new(DeviceId(0), Role::NonBlocking));
         let (device, role) = (state.device, state.role);
@@ -239,7 +252,7 @@ impl HappensBefore {
             self.learn(chain, ChainId::HOST, number);
         }
         match role {
-            Role::NonBlocking => {}
+            Role::NonBlocking => self.entered = Some((stream, chain, self.host_version)),
             Role::Blocking => {
                 let legacy = self.devices.get(&device).and_then(|device| device.legacy_default);
                 if let Some(legacy) = legacy.and_then(|legacy| self.chain_of(legacy)) {
@@ -261,6 +274,9 @@ impl HappensBefore {
 
     /// The chain of a stream that has had a call.
     pub(crate) fn chain_of(&self, stream: StreamId) -> Option<ChainId> {
+        if let Some((_, chain, _)) = self.entered.filter(|&(last, ..)| last == stream) {
+            return Some(chain);
+        }
         self.streams.get(&stream)?.chain
     }
 

@@ -146,18 +146,29 @@ impl Shadow {
 
     /// The accesses of a block that are kept and for which `wanted` holds, each once.
     pub(crate) fn of_block(&self, slot: Slot, block: BlockId, wanted: impl Fn(&Touch) -> bool) -> Vec<Touch> {
-        let mut found: Vec<Touch> = Vec::new();
+        let mut found = Vec::new();
+        self.put_of_block(slot, block, wanted, &mut found);
+        found
+    }
+
+    /// Puts the accesses of a block that are kept and for which `wanted` holds into an empty list, each once.
+    pub(crate) fn put_of_block(
+        &self,
+        slot: Slot,
+        block: BlockId,
+        wanted: impl Fn(&Touch) -> bool,
+        found: &mut Vec<Touch>,
+    ) {
         let shadow = &self.blocks[slot.index()];
         let wanted = |touch: &Touch| touch.block == block && wanted(touch);
         if !shadow.any(wanted) {
-            return found;
+            return;
         }
         for touch in shadow.touches().flatten().filter(|touch| wanted(touch)) {
             if !found.iter().any(|known| known.number == touch.number && known.mode == touch.mode) {
                 found.push(*touch);
             }
         }
-        found
     }
 
     /// A block of the caching allocator ends; accesses for which `passed` holds are forgotten. Says whether any are
@@ -212,7 +223,7 @@ impl Shadow {
     ) -> FxHashSet<BlockId> {
         let mut elsewhere = FxHashSet::default();
         for retired in self.retired.values_mut() {
-            retired.tidy(&passed);
+            retired.tidy(self.blocks.len(), &passed);
             elsewhere.extend(retired.touches().map(|touch| touch.block));
         }
         for (index, shadow) in self.blocks.iter_mut().enumerate() {

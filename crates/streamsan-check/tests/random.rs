@@ -8,7 +8,9 @@
 //! there with its first possible new owner, or another use that this new owner endangers, with it or with a
 //! new owner before it (the checker keeps only the last of uses that follow each other, and gives each once).
 //!
-//! `STREAMSAN_RANDOM_PROGRAMS` says how many, `STREAMSAN_RANDOM_SEED` which is the first.
+//! `STREAMSAN_RANDOM_PROGRAMS` says how many (of each of the three tests), `STREAMSAN_RANDOM_SEED` which is the first,
+//! `STREAMSAN_RANDOM_THREADS` how many threads each test uses: else as many as the machine can run at once. What is found
+//! does not depend on their number.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -92,6 +94,9 @@ fn explain(seed: u64, judge: &mut Judge, program: Program) -> String {
 /// Compares the two on as many programs as the settings say; pairs of so many kinds must be seen.
 fn compare_all(generate: fn(u64) -> Program, kinds: usize) {
     let count = setting("STREAMSAN_RANDOM_PROGRAMS", 100_000);
+    let available = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = setting("STREAMSAN_RANDOM_THREADS", available as u64);
+    assert!(threads > 0, "STREAMSAN_RANDOM_THREADS is 0: set it to a positive number");
     let start = setting("STREAMSAN_RANDOM_SEED", 0);
     let next = AtomicU64::new(0);
     let (with, without) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -130,7 +135,7 @@ fn compare_all(generate: fn(u64) -> Program, kinds: usize) {
         }
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for thread in threads {
             thread.join().expect("no thread panics");
         }

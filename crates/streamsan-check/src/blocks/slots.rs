@@ -9,7 +9,7 @@ use streamsan_trace::BlockId;
 const PAGE: usize = 1 << 10;
 const NONE: u32 = u32::MAX;
 /// Empty pages that are kept for later.
-const SPARE: usize = 8;
+const SPARE: usize = 256;
 
 #[derive(Debug)]
 struct Page {

@@ -58,7 +58,7 @@ impl Engine {
             }
         }
         match slot {
-            Some(slot) => self.blocks.at_mut(slot).guards.push(guard),
+            Some(slot) => self.blocks.guard(slot, guard),
             None => self.order.take_back(guard),
         }
     }
@@ -90,7 +90,8 @@ impl Engine {
                         && !order.passed(used.epoch())
                 };
                 if self.shadow.any_of_block(slot, id, pending) {
-                    let mut uses = self.shadow.of_block(slot, id, pending);
+                    let mut uses = self.freed_in_use.list();
+                    self.shadow.put_of_block(slot, id, pending, &mut uses);
                     let known = self.order.knowledge(owner, event.number);
                     uses.retain(|used| !known.is_after(used.epoch()));
                     self.order.take_back(known);

@@ -48,10 +48,15 @@ impl Engine {
         }
     }
 
+    #[inline]
     pub(super) fn give(&mut self, tables: &Tables, sink: &mut impl Sink) {
-        if self.found.is_empty() {
-            return;
+        if !self.found.is_empty() {
+            self.give_found(tables, sink);
         }
+    }
+
+    #[cold]
+    fn give_found(&mut self, tables: &Tables, sink: &mut impl Sink) {
         let mut found = std::mem::take(&mut self.found);
         for hazard in &found {
             if self.is_in_region(hazard.second) && !self.ignores.hides(hazard, tables) {

@@ -30,8 +30,34 @@ struct Owned {
 #[derive(Debug, Default)]
 pub(crate) struct FreedInUse {
     by_owner: FxHashMap<StreamId, Owned>,
-    /// Whether there may be any endangered block: most programs never have one.
-    any: bool,
+    /// How many blocks are endangered: most programs never have one.
+    count: usize,
+    /// Empty lists of uses, for later.
+    spare: Vec<Vec<Touch>>,
+}
+
+/// More lists are given back to the system.
+const SPARE: usize = 64;
+
+/// Lets go of blocks whose uses are all gone or that are not `wanted` any more.
+fn keep(
+    endangered: &mut Vec<Endangered>,
+    count: &mut usize,
+    spare: &mut Vec<Vec<Touch>>,
+    mut wanted: impl FnMut(&Endangered) -> bool,
+) {
+    endangered.retain_mut(|freed| {
+        if !freed.uses.is_empty() && wanted(freed) {
+            return true;
+        }
+        *count -= 1;
+        if spare.len() < SPARE {
+            let mut uses = std::mem::take(&mut freed.uses);
+            uses.clear();
+            spare.push(uses);
+        }
+        false
+    });
 }
 
 fn is_untouched(blocks: &Blocks, block: BlockId) -> bool {
@@ -39,11 +65,18 @@ fn is_untouched(blocks: &Blocks, block: BlockId) -> bool {
 }
 
 impl FreedInUse {
+    /// An empty list for [`FreedInUse::note`].
+    pub(crate) fn list(&mut self) -> Vec<Touch> {
+        self.spare.pop().unwrap_or_default()
+    }
+
     /// Notes a free with uses that the owner stream is not ordered after.
     pub(crate) fn note(&mut self, owner: StreamId, block: BlockId, uses: Vec<Touch>) {
         if !uses.is_empty() {
             self.by_owner.entry(owner).or_default().endangered.push(Endangered { block, uses });
-            self.any = true;
+            self.count += 1;
+        } else if self.spare.len() < SPARE {
+            self.spare.push(uses);
         }
     }
 
@@ -59,12 +92,12 @@ impl FreedInUse {
 
     /// The memory of `block` was handed out again: what happens to it is seen.
     pub(crate) fn reused(&mut self, blocks: &Blocks, new: BlockId) {
-        if !self.any {
+        if self.count == 0 {
             return;
         }
         let Some(new) = blocks.find(new) else { return };
         if let Some(owned) = self.by_owner.get_mut(&new.owner) {
-            owned.endangered.retain(|freed| {
+            keep(&mut owned.endangered, &mut self.count, &mut self.spare, |freed| {
                 blocks.find(freed.block).is_some_and(|old| {
                     old.address.saturating_add(old.rounded()) <= new.address
                         || new.address.saturating_add(new.rounded()) <= old.address
@@ -75,13 +108,14 @@ impl FreedInUse {
 
     /// Forgets uses for which `passed` holds.
     pub(crate) fn tidy(&mut self, passed: impl Fn(&Touch) -> bool) {
-        self.any = false;
+        if self.count == 0 {
+            return;
+        }
         for owned in self.by_owner.values_mut() {
             for freed in &mut owned.endangered {
                 freed.uses.retain(|used| !passed(used));
             }
-            owned.endangered.retain(|freed| !freed.uses.is_empty());
-            self.any |= !owned.endangered.is_empty();
+            keep(&mut owned.endangered, &mut self.count, &mut self.spare, |_| true);
         }
     }
 
@@ -100,7 +134,7 @@ impl FreedInUse {
         ordered: impl Fn(&Touch) -> bool,
     ) -> Vec<(BlockId, Touch)> {
         let mut found = Vec::new();
-        if !self.any {
+        if self.count == 0 {
             return found;
         }
         let Some(block) = blocks.find(new) else { return found };
@@ -122,14 +156,14 @@ impl FreedInUse {
                 });
             }
         }
-        owned.endangered.retain(|freed| !freed.uses.is_empty());
+        keep(&mut owned.endangered, &mut self.count, &mut self.spare, |_| true);
         found
     }
 
     /// Drops uses that every later allocation of their owner is ordered after, and every earlier one whose
     /// block has still to be touched.
     pub(crate) fn forget(&mut self, blocks: &Blocks, owner: StreamId, ordered: impl Fn(&Touch) -> bool) {
-        if !self.any {
+        if self.count == 0 {
             return;
         }
         if let Some(Owned { endangered, untouched, .. }) = self.by_owner.get_mut(&owner) {
@@ -141,7 +175,7 @@ impl FreedInUse {
             for freed in endangered.iter_mut() {
                 freed.uses.retain(|used| !ordered(used) || matters(used));
             }
-            endangered.retain(|freed| !freed.uses.is_empty());
+            keep(endangered, &mut self.count, &mut self.spare, |_| true);
         }
     }
 }

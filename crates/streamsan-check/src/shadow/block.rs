@@ -11,6 +11,9 @@ use crate::overlap::Shapes;
 use std::ops::Range;
 use streamsan_trace::{AccessMode, BlockId};
 
+/// For so many cells, and accesses aside, the memory stays with the place of a block.
+const KEPT_ENTRIES: usize = 32;
+
 /// As long as a cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -54,8 +57,7 @@ impl BlockShadow {
             && (cell.start, cell.end) == (touch.start, touch.end)
             && self.aside.is_empty()
         {
-            cell.examine(touch, shapes, ordered, report);
-            cell.store(touch, ordered);
+            cell.touch(touch, shapes, ordered, report);
             return cell.is_single();
         }
         self.touch_cells(touch, shapes, ordered, report)
@@ -71,8 +73,7 @@ impl BlockShadow {
         let range = self.cover(touch.start, touch.end);
         let mut single = true;
         for cell in &mut self.cells[range.clone()] {
-            cell.examine(touch, shapes, ordered, report);
-            cell.store(touch, ordered);
+            cell.touch(touch, shapes, ordered, report);
             single &= cell.is_single();
         }
         if !self.aside.is_empty() {
@@ -197,8 +198,8 @@ impl BlockShadow {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.cells.clear();
-        self.aside.clear();
+        empty(&mut self.cells);
+        empty(&mut self.aside);
         self.from = None;
     }
 
@@ -288,6 +289,15 @@ impl BlockShadow {
             let rest = cell.split_off(position);
             self.cells.insert(index + 1, rest);
         }
+    }
+}
+
+/// Removes all entries. The next block needs a few: the memory for them stays, that of many does not.
+fn empty<T>(list: &mut Vec<T>) {
+    if list.capacity() <= KEPT_ENTRIES {
+        list.clear();
+    } else {
+        *list = Vec::new();
     }
 }
 

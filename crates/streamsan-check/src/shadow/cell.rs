@@ -65,7 +65,8 @@ impl Cell {
         upper
     }
 
-    /// Hands every unordered conflicting earlier access to `report`.
+    /// Hands every unordered conflicting earlier access to `report`. Says whether each that was looked at is ordered
+    /// before this one, or part of it.
     #[inline]
     pub(super) fn examine(
         &self,
@@ -73,19 +74,49 @@ impl Cell {
         shapes: Shapes<'_>,
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
-    ) {
+    ) -> bool {
         let matters = |earlier: &Touch| earlier.number != touch.number && !ordered(earlier);
+        let mut all_ordered = true;
         for earlier in &self.writes {
             if matters(earlier) {
+                all_ordered = false;
                 self.compare(earlier, touch, shapes, report);
             }
         }
         if is_definite(touch.mode) {
             for earlier in &self.others {
                 if matters(earlier) {
+                    all_ordered = false;
                     self.compare(earlier, touch, shapes, report);
                 }
             }
+        }
+        all_ordered
+    }
+
+    /// [Examines](Self::examine), and keeps an access that covers the cell, in place of those that it makes needless.
+    #[inline]
+    pub(super) fn touch(
+        &mut self,
+        touch: &Touch,
+        shapes: Shapes<'_>,
+        ordered: &impl Fn(&Touch) -> bool,
+        report: &mut impl FnMut(Conflict),
+    ) {
+        let all_ordered = self.examine(touch, shapes, ordered, report);
+        if !is_definite(touch.mode) {
+            self.store_other(touch, ordered);
+        } else if all_ordered {
+            // None of them is needed any more.
+            self.others.clear();
+            if let [only] = &mut *self.writes {
+                *only = *touch;
+            } else {
+                self.writes.clear();
+                self.writes.push(*touch);
+            }
+        } else {
+            self.store_beside(touch, ordered);
         }
     }
 
@@ -105,30 +136,17 @@ impl Cell {
         footprint
     }
 
-    /// Keeps an access that covers the cell, in place of those that it makes needless.
-    #[inline]
-    pub(super) fn store(&mut self, touch: &Touch, ordered: &impl Fn(&Touch) -> bool) {
-        if !is_definite(touch.mode) {
-            self.store_other(touch, ordered);
-            return;
-        }
+    /// Keeps a definite change that some earlier access is not ordered before.
+    #[cold]
+    fn store_beside(&mut self, touch: &Touch, ordered: &impl Fn(&Touch) -> bool) {
         let needed = |earlier: &Touch| {
             let own = earlier.number == touch.number;
             // A use of an older generation is reported against the first access that conflicts with it.
             let reported = earlier.block != touch.block && conflicting(earlier.mode, touch.mode);
             !(own || reported || ordered(earlier))
         };
-        if !self.others.is_empty() {
-            self.others.retain(|earlier| needed(earlier));
-        }
-        match &mut *self.writes {
-            [] => {}
-            [only] if !needed(only) => {
-                *only = *touch;
-                return;
-            }
-            _ => self.writes.retain(|earlier| needed(earlier)),
-        }
+        self.others.retain(|earlier| needed(earlier));
+        self.writes.retain(|earlier| needed(earlier));
         self.writes.push(*touch);
     }
 

@@ -5,94 +5,144 @@
 //! both owners. An allocator hands most blocks out again as they were: then everything moves as a whole, and its place
 //! here stays for the next time.
 
+mod places;
+
 use super::Touch;
 use super::block::BlockShadow;
-use std::collections::BTreeMap;
+use places::Places;
+
+/// So many places without any access are always kept for the next time.
+const EMPTY_PLACES: usize = 256;
 
 /// Freed memory of one device, by address, without overlap.
 #[derive(Debug, Default)]
 pub(super) struct Retired {
-    pieces: BTreeMap<u64, BlockShadow>,
+    places: Places,
+    pieces: Vec<BlockShadow>,
+    /// Pieces that have no place.
+    unused: Vec<usize>,
 }
 
 impl Retired {
     /// Takes in what is left of the block that began at `start`.
+    #[inline]
     pub(super) fn put(&mut self, start: u64, shadow: &mut BlockShadow) {
-        if let Some(place) = self.pieces.get_mut(&start)
-            && place.end == shadow.end
-            && place.is_empty()
-        {
-            std::mem::swap(place, shadow);
-            return;
-        }
-        let mut piece = std::mem::take(shadow);
-        self.split(start);
-        self.split(piece.end);
-        let inside: Vec<u64> = self.pieces.range(start..piece.end).map(|(&start, _)| start).collect();
-        for inside in inside {
-            if let Some(there) = self.pieces.remove(&inside) {
-                // Two blocks had the bytes at once: only in a damaged log.
-                piece.put_aside(&there);
+        if let Some(index) = self.places.get(start) {
+            let piece = &mut self.pieces[index];
+            if piece.end == shadow.end && piece.is_empty() {
+                std::mem::swap(piece, shadow);
+                return;
             }
         }
-        self.pieces.insert(start, piece);
+        self.make_place(start, shadow);
+    }
+
+    #[cold]
+    fn make_place(&mut self, start: u64, shadow: &mut BlockShadow) {
+        self.split(start);
+        let shadow_end = shadow.end;
+        self.split(shadow_end);
+        let first = |places: &Places| places.range(start..shadow_end).next();
+        while let Some((inside, index)) = first(&self.places) {
+            self.places.remove(inside);
+            if !self.pieces[index].is_empty() {
+                // Two blocks had the bytes at once: only in a damaged log.
+                shadow.put_aside(&self.pieces[index]);
+            }
+            self.pieces[index].clear();
+            self.unused.push(index);
+        }
+        let index = self.unused();
+        std::mem::swap(&mut self.pieces[index], shadow);
+        self.places.insert(start, index);
+    }
+
+    /// An empty piece without a place.
+    fn unused(&mut self) -> usize {
+        self.unused.pop().unwrap_or_else(|| {
+            self.pieces.push(BlockShadow::default());
+            self.pieces.len() - 1
+        })
     }
 
     /// Moves all that is kept of `start..end` to the empty end of a block.
+    #[inline]
     pub(super) fn take(&mut self, start: u64, end: u64, block: &mut BlockShadow) {
-        if self.pieces.is_empty() || start >= end {
+        if start >= end {
             return;
         }
-        if let Some(piece) = self.pieces.get_mut(&start)
-            && piece.end == end
+        if let Some(index) = self.places.get(start)
+            && self.pieces[index].end == end
         {
-            block.append(piece);
+            block.append(&mut self.pieces[index]);
             return;
         }
+        self.take_parts(start, end, block);
+    }
+
+    fn take_parts(&mut self, start: u64, end: u64, block: &mut BlockShadow) {
         self.split(start);
         self.split(end);
-        for piece in self.pieces.range_mut(start..end).map(|(_, piece)| piece) {
-            block.append(piece);
+        for (_, index) in self.places.range(start..end) {
+            if !self.pieces[index].is_empty() {
+                block.append(&mut self.pieces[index]);
+            }
         }
     }
 
     /// What is kept of freed memory that reaches into `start..end`.
     pub(super) fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = &BlockShadow> {
-        let first = self.pieces.range(..start).next_back().filter(|(_, piece)| piece.end > start);
-        let rest = self.pieces.range(start..end.max(start));
-        first.into_iter().chain(rest).map(|(_, piece)| piece)
+        let first = self.places.before(start).filter(|&index| self.pieces[index].end > start);
+        let rest = self.places.range(start..end).map(|(_, index)| index);
+        first.into_iter().chain(rest).map(|index| &self.pieces[index])
     }
 
     /// Forgets all accesses to an interval for which `known` holds.
     pub(super) fn forget(&mut self, start: u64, end: u64, known: impl Fn(&Touch) -> bool) {
-        if self.pieces.is_empty() || start >= end {
+        if start >= end {
             return;
         }
         self.split(start);
         self.split(end);
-        for piece in self.pieces.range_mut(start..end).map(|(_, piece)| piece) {
-            piece.forget(&known);
+        for (_, index) in self.places.range(start..end) {
+            self.pieces[index].forget(&known);
         }
     }
 
-    /// Forgets all accesses for which `passed` holds, and places without any.
-    pub(super) fn tidy(&mut self, passed: &impl Fn(&Touch) -> bool) {
-        self.pieces.retain(|_, piece| {
+    /// Forgets all accesses for which `passed` holds, and places without any if there are more of them than blocks.
+    pub(super) fn tidy(&mut self, blocks: usize, passed: &impl Fn(&Touch) -> bool) {
+        let mut kept = 0;
+        for piece in &mut self.pieces {
             piece.forget(passed);
-            !piece.is_empty()
+            kept += usize::from(!piece.is_empty());
+        }
+        if self.places.len() <= kept + blocks + EMPTY_PLACES {
+            return;
+        }
+        let Self { places, pieces, unused } = self;
+        places.retain(|index| {
+            let keep = !pieces[index].is_empty();
+            if !keep {
+                pieces[index].clear();
+                unused.push(index);
+            }
+            keep
         });
     }
 
     pub(super) fn touches(&self) -> impl Iterator<Item = &Touch> {
-        self.pieces.values().flat_map(BlockShadow::touches).flatten()
+        self.pieces.iter().flat_map(BlockShadow::touches).flatten()
     }
 
+    /// Makes sure that no piece lies on both sides of a position.
     fn split(&mut self, position: u64) {
-        let Some((_, piece)) = self.pieces.range_mut(..position).next_back() else { return };
-        if piece.end > position {
-            let upper = piece.split_off(position);
+        let Some(index) = self.places.before(position) else { return };
+        if self.pieces[index].end > position {
+            let upper = self.pieces[index].split_off(position);
             if !upper.is_empty() {
-                self.pieces.insert(position, upper);
+                let index = self.unused();
+                self.pieces[index] = upper;
+                self.places.insert(position, index);
             }
         }
     }
