@@ -172,7 +172,7 @@ pub(crate) struct Blocks {
     spare_guards: Vec<Vec<Snapshot>>,
 }
 
-const FREED_LIMIT: usize = 1024;
+const FREED_LIMIT: usize = 128;
 /// So many times the search comes with each free: small programs are to take the same ways as large ones.
 const EARLY_SWEEPS: u32 = 64;
 const ENDED: usize = 1 << 14;

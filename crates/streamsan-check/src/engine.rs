@@ -11,7 +11,7 @@ mod lifetimes;
 mod touches;
 
 use crate::blocks::Blocks;
-use crate::clock::ChainId;
+use crate::clock::{ChainId, Snapshot};
 use crate::edges::{Edges, Imagined};
 use crate::finding::{Actor, FixAction};
 use crate::hazard::{Hazard, Origin};
@@ -154,6 +154,7 @@ impl Engine {
             self.imagine(event);
         }
         if self.graphs.are_captured() && self.captured(event, accesses, tables, sink) {
+            self.limit_clocks(number, sink);
             return;
         }
         match event.kind {
@@ -250,21 +251,43 @@ impl Engine {
             | EventKind::Gap { .. }
             | EventKind::Name { .. } => {}
         }
-        if self.order.should_count_clocks() {
-            self.limit_clocks(number, sink);
-        }
+        self.limit_clocks(number, sink);
     }
 
     /// Keeps the clocks within the memory that they may take, if need be by forgetting the past.
-    #[cold]
+    #[inline]
     fn limit_clocks(&mut self, number: OpNumber, sink: &mut impl Sink) {
-        if self.order.clocks_are_too_many(self.blocks.snapshots()) {
-            self.order.forget(number);
-            self.blocks.forget_snapshots();
-            self.graphs.forget_snapshots();
-            self.tidy();
+        if self.order.should_count_clocks() {
+            self.count_clocks(number, sink);
+        }
+    }
+
+    #[cold]
+    fn count_clocks(&mut self, number: OpNumber, sink: &mut impl Sink) {
+        if self.order.clocks_are_too_many(self.blocks.snapshots().chain(self.graphs.snapshots())) {
+            self.forget(number);
+            self.graphs.forget_snapshots(number);
             sink.gap(GapReason::Forgotten, StringId(0), number);
         }
+    }
+
+    /// Takes everything up to here for ordered before everything that comes.
+    fn forget(&mut self, number: OpNumber) {
+        self.order.forget(number);
+        self.blocks.forget_snapshots();
+        self.tidy();
+    }
+
+    /// Exchanges with another engine what is left of the effort that a check may take, and the memory for clocks: a
+    /// capture's engine uses those of the engine that it belongs to.
+    fn swap_budget(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.effort, &mut other.effort);
+        self.order.swap_pool(&mut other.order);
+    }
+
+    /// What this engine keeps of the order.
+    fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
+        self.order.snapshots().chain(self.blocks.snapshots())
     }
 
     /// Lets go of the waits of streams that are gone and of which the host knows everything. If there are too many

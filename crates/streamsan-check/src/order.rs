@@ -11,10 +11,13 @@
 //!
 //! It can miss order that exists elsewhere: a flag in memory, another process.
 
+mod host;
+mod streams;
+
 use crate::clock::{Chain, ChainId, ClockBytes, ClockPool, Epoch, Snapshot};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use streamsan_trace::{DeviceId, EventId, OpNumber, StreamId, ThreadId, WaitTarget};
+use streamsan_trace::{DeviceId, EventId, OpNumber, StreamId, ThreadId};
 
 /// How a stream stands to the legacy default stream of its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,99 +120,6 @@ impl HappensBefore {
             pool: ClockPool::default(),
             covered: Vec::new(),
         }
-    }
-
-    pub(crate) fn create_stream(
-        &mut self,
-        stream: StreamId,
-        device: DeviceId,
-        blocking: bool,
-        legacy_default: bool,
-    ) {
-        let role = match (legacy_default, blocking) {
-            (true, _) => Role::LegacyDefault,
-            (false, true) => Role::Blocking,
-            (false, false) => Role::NonBlocking,
-        };
-        self.entered = None;
-        self.streams.insert(stream, StreamState::new(device, role));
-        let device_state = self.devices.entry(device).or_default();
-        device_state.streams.push(stream);
-        match role {
-            Role::LegacyDefault => device_state.legacy_default = Some(stream),
-            Role::Blocking => device_state.blocking.push(stream),
-            Role::NonBlocking => {}
-        }
-    }
-
-    /// The stream gets no more calls; what it holds still completes.
-    pub(crate) fn destroy_stream(&mut self, stream: StreamId) {
-        match self.streams.get(&stream).map(|state| state.chain) {
-            Some(Some(chain)) if self.left_chains.contains(&chain) => {}
-            Some(Some(chain)) => self.left_chains.push(chain),
-            Some(None) => self.forget_stream(stream),
-            None => {}
-        }
-    }
-
-    fn forget_stream(&mut self, stream: StreamId) {
-        self.entered = None;
-        let Some(state) = self.streams.remove(&stream) else { return };
-        let Some(device) = self.devices.get_mut(&state.device) else { return };
-        device.streams.retain(|&other| other != stream);
-        device.blocking.retain(|&other| other != stream);
-        device.legacy_default = device.legacy_default.filter(|&other| other != stream);
-    }
-
-    /// Whether anything is known of the stream: not if it was destroyed and all of its work was waited for.
-    pub(crate) fn is_known(&self, stream: StreamId) -> bool {
-        self.streams.contains_key(&stream)
-    }
-
-    /// Whether the stream is the legacy default stream of its device.
-    pub(crate) fn is_legacy_default(&self, stream: StreamId) -> bool {
-        self.streams.get(&stream).is_some_and(|state| state.role == Role::LegacyDefault)
-    }
-
-    /// The stream of a chain; `None` for the host.
-    pub(crate) fn stream(&self, chain: ChainId) -> Option<StreamId> {
-        if chain == ChainId::HOST { None } else { self.stream_of_chain.get(chain.index()).copied() }
-    }
-
-    /// How many streams have done something.
-    pub(crate) fn active_streams(&self) -> usize {
-        self.active_streams
-    }
-
-    /// How many devices have had something to do.
-    pub(crate) fn active_devices(&self) -> usize {
-        let active = |state: &&DeviceState| {
-            state
-                .streams
-                .iter()
-                .any(|stream| self.streams.get(stream).is_some_and(|state| state.chain.is_some()))
-        };
-        self.devices.values().filter(active).count()
-    }
-
-    /// A chain for a stream's first call.
-    ///
-    /// The chain of a destroyed stream can be continued when the host knows all of it: then each of its events
-    /// is ordered before whatever is still to come, on any chain.
-    fn new_chain(&mut self, stream: StreamId) -> ChainId {
-        self.active_streams += 1;
-        let host = self.host().now();
-        let left = |&chain: &ChainId| host.includes(self.chains[chain.index()].now());
-        if let Some(index) = self.left_chains.iter().position(left) {
-            let chain = self.left_chains.swap_remove(index);
-            let earlier = std::mem::replace(&mut self.stream_of_chain[chain.index()], stream);
-            self.forget_stream(earlier);
-            return chain;
-        }
-        let chain = ChainId(self.chains.len() as u32);
-        self.chains.push(Chain::new(chain));
-        self.stream_of_chain.push(stream);
-        chain
     }
 
     /// One chain learns what another one knows now.
@@ -339,12 +249,21 @@ impl HappensBefore {
     /// Counts the clocks in use, with those that are kept elsewhere; says whether they take more memory than they may.
     pub(crate) fn clocks_are_too_many<'a>(&mut self, elsewhere: impl Iterator<Item = &'a Snapshot>) -> bool {
         let mut in_use = ClockBytes::default();
-        self.chains.iter().for_each(|chain| in_use.add(chain.now()));
-        let records = self.records.values().filter_map(|record| record.snapshot.as_ref());
-        records.chain(self.begun.values().flatten()).for_each(|snapshot| in_use.add(snapshot));
+        self.snapshots().for_each(|snapshot| in_use.add(snapshot));
         elsewhere.for_each(|snapshot| in_use.add(snapshot));
         self.pool.counted(&in_use);
         in_use.too_many()
+    }
+
+    /// What chains know, and what is kept of it.
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
+        let records = self.records.values().filter_map(|record| record.snapshot.as_ref());
+        self.chains.iter().map(Chain::now).chain(records).chain(self.begun.values().flatten())
+    }
+
+    /// Exchanges the memory for clocks, and what is known of how much it is.
+    pub(crate) fn swap_pool(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.pool, &mut other.pool);
     }
 
     /// Takes everything up to here for ordered before everything that comes, as if the host had waited for all of it.
@@ -441,88 +360,6 @@ impl HappensBefore {
         }
     }
 
-    /// An edge as if the host had just waited for all work issued to `awaited`: a proposed fix.
-    pub(crate) fn host_wait_for_stream(&mut self, awaited: StreamId, number: OpNumber) {
-        let awaited = self.enter(awaited, number);
-        self.host_learns(awaited, number);
-    }
-
-    /// An edge as if the host had just waited for all work issued to all streams of all devices.
-    pub(crate) fn host_wait_for_everything(&mut self, number: OpNumber) {
-        for chain in 1..self.stream_of_chain.len() {
-            self.host_wait_for_stream(self.stream_of_chain[chain], number);
-        }
-    }
-
-    /// The chains that a host wait for a stream or a device covers.
-    fn covered(&mut self, target: WaitTarget) -> Vec<ChainId> {
-        let mut chains = std::mem::take(&mut self.covered);
-        chains.clear();
-        match target {
-            WaitTarget::Event(_) => {}
-            WaitTarget::Stream(stream) => {
-                let streams = std::iter::once(stream).chain(self.held_back_by(stream));
-                chains.extend(streams.filter_map(|stream| self.chain_of(stream)));
-            }
-            WaitTarget::Device(device) => {
-                let streams = self.devices.get(&device).map_or(&[][..], |state| &state.streams);
-                chains.extend(streams.iter().filter_map(|&stream| self.chain_of(stream)));
-            }
-        }
-        chains
-    }
-
-    /// What a wait for an event stands for, if the host does not know it yet.
-    fn recorded(&self, target: WaitTarget) -> Option<&Snapshot> {
-        let WaitTarget::Event(event) = target else { return None };
-        self.records.get(&event)?.snapshot.as_ref()
-    }
-
-    /// The streams whose work the legacy default stream waits for: to synchronize it covers them too (seen on
-    /// an H200 with CUDA 13). For any other stream: none.
-    fn held_back_by(&self, stream: StreamId) -> impl Iterator<Item = StreamId> {
-        let state = self.streams.get(&stream).filter(|state| state.role == Role::LegacyDefault);
-        let device = state.and_then(|state| self.devices.get(&state.device));
-        device.map_or(&[][..], |device| &device.blocking).iter().copied()
-    }
-
-    /// A host wait has begun; it will cover what has been issued by now.
-    pub(crate) fn begin_host_wait(&mut self, thread: ThreadId, target: WaitTarget) {
-        let chains = self.covered(target);
-        let now = chains.iter().map(|chain| self.chains[chain.index()].now());
-        let covered = now.chain(self.recorded(target)).cloned().collect();
-        self.covered = chains;
-        self.begun.insert(thread, covered);
-    }
-
-    /// A host wait has ended from which the program learns nothing.
-    pub(crate) fn end_host_wait(&mut self, thread: ThreadId) {
-        self.begun.remove(&thread);
-    }
-
-    /// The host, as the program, learns that the target has finished.
-    pub(crate) fn host_wait(&mut self, thread: ThreadId, target: WaitTarget, number: OpNumber) {
-        if let Some(covered) = self.begun.remove(&thread) {
-            for snapshot in covered {
-                let host = &mut self.chains[ChainId::HOST.index()];
-                self.host_version += u64::from(host.learn(&snapshot, number, &mut self.pool));
-                self.pool.take_back(snapshot);
-            }
-            return;
-        }
-        if let WaitTarget::Event(event) = target
-            && let Some(Record { snapshot: Some(snapshot), .. }) = self.records.get(&event)
-        {
-            let host = &mut self.chains[ChainId::HOST.index()];
-            self.host_version += u64::from(host.learn(snapshot, number, &mut self.pool));
-        }
-        let chains = self.covered(target);
-        for &chain in &chains {
-            self.host_learns(chain, number);
-        }
-        self.covered = chains;
-    }
-
     /// Whether the host knows the event, and so every chain before whatever it does next.
     pub(crate) fn passed(&self, earlier: Epoch) -> bool {
         self.host().is_after(earlier)
@@ -550,58 +387,4 @@ impl HappensBefore {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{HappensBefore, WaitOutcome};
-    use streamsan_trace::{DeviceId, EventId, OpNumber, StreamId, ThreadId, WaitTarget};
-
-    fn with_streams(streams: u32) -> HappensBefore {
-        let mut order = HappensBefore::new();
-        (0..streams).for_each(|stream| order.create_stream(StreamId(stream), DeviceId(0), false, false));
-        order
-    }
-
-    #[test]
-    fn a_wait_of_the_allocator_does_not_stand_for_the_next_one() {
-        let mut order = with_streams(2);
-        let thread = ThreadId(0);
-        order.operation(StreamId(0), OpNumber(1));
-        order.begin_host_wait(thread, WaitTarget::Stream(StreamId(0)));
-        order.end_host_wait(thread);
-        let second = order.operation(StreamId(1), OpNumber(2));
-        order.host_wait(thread, WaitTarget::Stream(StreamId(1)), OpNumber(3));
-        assert!(order.passed(second));
-    }
-
-    #[test]
-    fn the_end_of_an_event_takes_no_order_away() {
-        let mut order = with_streams(3);
-        let [event, begun] = [EventId(0), EventId(1)];
-        let first = order.operation(StreamId(0), OpNumber(1));
-        order.record(event, StreamId(0), OpNumber(2));
-        order.wait(event, StreamId(1), OpNumber(3));
-        order.record(begun, StreamId(0), OpNumber(4));
-        order.begin_host_wait(ThreadId(0), WaitTarget::Event(begun));
-        order.destroy_event(event);
-        order.destroy_event(begun);
-        let second = order.operation(StreamId(1), OpNumber(5));
-        assert!(order.ordered(first, second.chain), "the wait was issued before");
-        assert_eq!(order.wait(event, StreamId(2), OpNumber(6)), WaitOutcome::Unrecorded);
-        order.host_wait(ThreadId(0), WaitTarget::Event(begun), OpNumber(7));
-        assert!(order.passed(first), "the host wait had begun before");
-    }
-
-    #[test]
-    fn a_chain_is_continued_when_the_host_knows_all_of_it() {
-        let mut order = with_streams(3);
-        let first = order.operation(StreamId(0), OpNumber(1));
-        order.destroy_stream(StreamId(0));
-        let second = order.operation(StreamId(1), OpNumber(2));
-        assert_ne!(first.chain, second.chain, "nobody has waited for the first stream");
-        order.host_wait(ThreadId(0), WaitTarget::Device(DeviceId(0)), OpNumber(3));
-        let third = order.operation(StreamId(2), OpNumber(4));
-        assert_eq!(first.chain, third.chain);
-        assert!(order.ordered(first, second.chain) || order.passed(first));
-        assert!(!order.ordered(third, second.chain), "what the chain does now is new");
-        assert_eq!((order.stream(third.chain), order.active_streams()), (Some(StreamId(2)), 3));
-    }
-}
+mod tests;

@@ -42,6 +42,16 @@ impl Effort {
         }
     }
 
+    /// A list of so many accesses is about to be searched. Eight of them cost as much as a step; short lists are free.
+    pub(crate) fn search(&self, length: usize) {
+        self.spend(u32::try_from(length / 8).unwrap_or(u32::MAX));
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.left.get() == 0
+    }
+
     fn allowed(&self) -> u32 {
         u32::try_from(self.left.get()).map_or(EFFORT, |left| left.saturating_add(PLAIN).min(EFFORT))
     }

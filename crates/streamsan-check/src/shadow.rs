@@ -14,7 +14,7 @@ mod retired;
 use crate::blocks::Slot;
 use crate::clock::{ChainId, Epoch};
 use crate::hazard::Origin;
-use crate::overlap::Shapes;
+use crate::overlap::{Effort, Shapes};
 use block::BlockShadow;
 use retired::Retired;
 use rustc_hash::FxHashSet;
@@ -58,6 +58,12 @@ pub(crate) struct Extent {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
+
+/// Strided accesses of one block that are always kept.
+const FEW_ASIDE: usize = 512;
+/// And at most: each access to the block is compared with all of them. A cache of so many tokens that is written token by
+/// token while the host never waits.
+const MOST_ASIDE: usize = 1 << 13;
 
 /// Shadow memory of all blocks, and of freed memory per device.
 #[derive(Debug, Default)]
@@ -106,6 +112,21 @@ impl Shadow {
             block.touch_strided(touch, shapes, &ordered, &mut report);
             false
         }
+    }
+
+    /// Whether so many strided accesses of a block are kept that it is to be [thinned out](Self::thin_out).
+    #[inline]
+    pub(crate) fn is_crowded(&self, slot: Slot, effort: &Effort) -> bool {
+        let aside = self.blocks[slot.index()].aside();
+        aside > FEW_ASIDE && (aside > MOST_ASIDE || effort.is_used_up())
+    }
+
+    /// Forgets strided accesses of a block for which `passed` holds. If there are still many, also the oldest: then says of
+    /// how many it will not be known whether they meet later ones.
+    pub(crate) fn thin_out(&mut self, slot: Slot, passed: impl Fn(&Touch) -> bool) -> u64 {
+        let shadow = &mut self.blocks[slot.index()];
+        let left = if shadow.aside() > MOST_ASIDE { MOST_ASIDE / 2 } else { FEW_ASIDE / 2 };
+        shadow.thin_out(left, &passed) as u64
     }
 
     /// Hands every unordered conflicting earlier access to `report`, as [`Shadow::touch`] does, and notes nothing.

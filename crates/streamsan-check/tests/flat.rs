@@ -10,8 +10,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use streamsan_check::{Config, LiveCheck};
 use streamsan_trace::{
-    Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, GapReason, Log,
-    MemorySpace, OpKind, OpNumber, Shape, ShapeId, SiteId, StreamId, StringId, Tables, ThreadId,
+    Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, GapReason, GraphId,
+    HostWaitHow, Log, MemorySpace, Observer, OpKind, OpNumber, Shape, ShapeId, SiteId, StreamId, StringId,
+    Tables, ThreadId, WaitTarget,
 };
 
 thread_local! {
@@ -266,6 +267,85 @@ fn clocks_of_any_number_of_streams_fit_into_memory() {
     program.operation(0, AccessMode::Write, (4096, ShapeId(0)), 64);
     program.operation(streams - 1, AccessMode::Write, (4096, ShapeId(0)), 64);
     assert_eq!(program.check.new_findings().len(), 1);
+}
+
+#[test]
+fn captures_share_the_memory_for_clocks() {
+    let streams = 3_000;
+    let mut program = stream_program();
+    let before = live();
+    PEAK.with(|peak| peak.set(before));
+    let mut event = 0;
+    for graph in 0..8 {
+        let graph = GraphId(1 + graph);
+        program.event(EventKind::CaptureBegin { graph, stream: StreamId(0) }, &[]);
+        for stream in 0..streams {
+            program.operation(stream, AccessMode::Read, (0, ShapeId(0)), 64);
+            // The next stream joins the capture, and knows all before it; the record stays.
+            program.wait(event, stream, stream + 1);
+            event += 1;
+        }
+        program.event(
+            EventKind::CaptureEnd { graph, stream: StreamId(0), valid: graph.0.is_multiple_of(2) },
+            &[],
+        );
+    }
+    for graph in 0..8 {
+        // Captures that never end.
+        let (graph, first) = (GraphId(100 + graph), (1 + graph) * 10_000);
+        program.event(EventKind::CaptureBegin { graph, stream: StreamId(first) }, &[]);
+        for stream in first..first + streams {
+            program.operation(stream, AccessMode::Read, (0, ShapeId(0)), 64);
+            program.wait(event, stream, stream + 1);
+            event += 1;
+        }
+    }
+    let peak = PEAK.with(Cell::get) - before;
+    println!("16 captures of {streams} streams: {} MiB at most", peak >> 20);
+    assert!(peak < 300 << 20, "{peak} bytes");
+    let report = program.check.report(&program.tables);
+    assert!(report.gaps.iter().any(|gap| gap.reason == GapReason::Forgotten), "the report says so");
+}
+
+#[test]
+fn strided_accesses_of_one_block_are_limited() {
+    let mut program = Program::new(1 << 40);
+    // Every second byte, two bytes of it, anywhere: no one stands for another.
+    let shape = Shape::from_tensor(&[2, 1], &[64, 1], 1).expect("it has elements").0;
+    let length = shape.length();
+    let shape = program.tables.intern_shape(shape);
+    let before = live();
+    PEAK.with(|peak| peak.set(before));
+    for access in 0..60_000 {
+        program.operation(0, AccessMode::Write, (access * 128, shape), length);
+    }
+    let peak = PEAK.with(Cell::get) - before;
+    println!("60,000 strided accesses: {} KiB at most", peak >> 10);
+    assert!(peak < 2 << 20, "{peak} bytes");
+    let report = program.check.report(&program.tables);
+    let undecided = report.gaps.iter().find(|gap| gap.reason == GapReason::Undecided);
+    let forgotten = undecided.expect("the report says so").count;
+    assert!((50_000..60_000).contains(&forgotten), "{forgotten} accesses");
+    // What is kept is looked at as ever.
+    program.operation(1, AccessMode::Write, (59_999 * 128, shape), length);
+    assert_eq!(program.check.new_findings().len(), 1);
+}
+
+#[test]
+fn strided_accesses_that_the_host_has_waited_for_make_no_gap() {
+    let mut program = Program::new(1 << 40);
+    let shape = Shape::from_tensor(&[2, 1], &[64, 1], 1).expect("it has elements").0;
+    let length = shape.length();
+    let shape = program.tables.intern_shape(shape);
+    for access in 0..60_000 {
+        program.operation(0, AccessMode::Write, (access * 128, shape), length);
+        if access % 1_000 == 0 {
+            let target = WaitTarget::Stream(StreamId(0));
+            let (observer, how) = (Observer::Program, HostWaitHow::Synchronize);
+            program.event(EventKind::HostWait { target, observer, how }, &[]);
+        }
+    }
+    assert!(program.check.report(&program.tables).gaps.is_empty());
 }
 
 #[test]

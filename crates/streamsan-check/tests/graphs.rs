@@ -4,7 +4,7 @@
 use streamsan_check::{Config, Finding, LiveCheck, Region, Report, Rule, check};
 use streamsan_trace::{
     Access, AccessMode, AccessRange, BlockId, DeviceId, Event, EventId, EventKind, ExecutableId, GapReason,
-    GraphId, MemorySpace, OpKind, OpNumber, ShapeId, SiteId, StreamId, StringId, ThreadId, Trace,
+    GraphId, MemorySpace, OpKind, OpNumber, Shape, ShapeId, SiteId, StreamId, StringId, ThreadId, Trace,
 };
 
 const ONE: StreamId = StreamId(0);
@@ -476,4 +476,94 @@ fn what_is_handed_out_of_graphs_pools_leaves_little_behind() {
     let found = live.report(&log.0.tables).findings;
     let pairs: Vec<_> = found.iter().map(|finding| (finding.rule, finding.second.number)).collect();
     assert_eq!(pairs, [(Rule::Ss103, write), (Rule::Ss501, launch)]);
+}
+
+/// A trace of many captures, each made an executable.
+fn captures(count: u32, body: impl Fn(&mut Log, u32)) -> Log {
+    let mut log = Log::new();
+    for graph in 1..=count {
+        log.capture(GraphId(graph), |log| body(log, graph));
+        log.instantiate(GraphId(graph), ExecutableId(graph));
+    }
+    log
+}
+
+fn gaps(report: &Report, reason: GapReason) -> u64 {
+    report.gaps.iter().filter(|gap| gap.reason == reason).map(|gap| gap.count).sum()
+}
+
+#[test]
+fn all_captures_share_the_effort_for_intricate_pairs() {
+    let intricate = |strides: [i64; 4]| Shape::from_tensor(&[40; 4], &strides, 1).expect("it has elements").0;
+    let shapes = [intricate([3001, 2003, 1009, 500]), intricate([2999, 2010, 1013, 506])];
+    let undecided = |count: u32| {
+        let mut log = captures(count, |log, _| {
+            log.wait(TWO, ONE);
+            for round in 0..20_u64 {
+                let (stream, shape) = if round % 2 == 0 { (ONE, 1) } else { (TWO, 2) };
+                log.operation(stream, OpKind::Kernel, &[(X, AccessMode::Write)]);
+                let access = log.0.accesses.last_mut().expect("it was just made");
+                (access.shape, access.offset) = (ShapeId(shape), round);
+                access.length = shapes[shape as usize - 1].length();
+            }
+        });
+        for shape in &shapes {
+            log.0.tables.intern_shape(shape.clone());
+        }
+        gaps(&log.report(), GapReason::Undecided)
+    };
+    // 100 pairs in each capture, up to 200,000 steps for a pair, 40 million steps for all.
+    let (one, many) = (undecided(1), undecided(64));
+    println!("of 1 capture {one}, of 64 {many}");
+    assert!(many > 64 * one + 1_000, "the effort is used up: {one}, {many}");
+}
+
+#[test]
+fn pairs_without_order_are_kept_for_all_graphs_together() {
+    let undecided = |count: u32| {
+        let log = captures(count, |log, _| {
+            log.wait(TWO, ONE);
+            for _ in 0..100 {
+                log.read(ONE, X);
+                for _ in 0..10 {
+                    log.write(TWO, Y);
+                }
+            }
+            for _ in 0..1_000 {
+                log.write(ONE, Y);
+            }
+        });
+        gaps(&log.report(), GapReason::Undecided)
+    };
+    assert_eq!(undecided(10), 0);
+    assert!(undecided(100) > 30_000);
+}
+
+#[test]
+fn graphs_that_hold_graphs_are_limited_together() {
+    let mut log = Log::new();
+    log.capture(GraphId(1), |log| {
+        for _ in 0..1_000 {
+            log.read(ONE, X);
+        }
+    });
+    log.instantiate(GraphId(1), ExecutableId(1));
+    // 600,000 nodes in each of three graphs.
+    for graph in 2..=4 {
+        log.capture(GraphId(graph), |log| {
+            for _ in 0..600 {
+                log.launch(ONE, ExecutableId(1));
+            }
+        });
+    }
+    let million = 1 << 20;
+    assert_eq!(gaps(&log.report(), GapReason::UnseenGraph), 1_800 - million / 1_000);
+    // With a graph its nodes go.
+    log.push(EventKind::GraphDestroy { graph: GraphId(2) });
+    log.capture(GraphId(5), |log| {
+        for _ in 0..600 {
+            log.launch(ONE, ExecutableId(1));
+        }
+    });
+    assert_eq!(gaps(&log.report(), GapReason::UnseenGraph), 1_800 - million / 1_000);
 }

@@ -130,6 +130,16 @@ impl Engine {
         if only && memory.is_some() {
             self.leave_earlier_owners(slot);
         }
+        if self.shadow.is_crowded(slot, &self.effort) {
+            self.thin_out(slot);
+        }
+    }
+
+    /// Keeps what each access to a block is compared with within bounds.
+    #[cold]
+    pub(super) fn thin_out(&mut self, slot: Slot) {
+        let order = &self.order;
+        self.undecided += self.shadow.thin_out(slot, |touch| order.passed(touch.epoch()));
     }
 
     #[cold]

@@ -132,6 +132,7 @@ impl BlockShadow {
         ordered: &impl Fn(&Touch) -> bool,
         report: &mut impl FnMut(Conflict),
     ) {
+        shapes.effort.search(self.aside.len());
         for earlier in &self.aside {
             let meet = earlier.start < touch.end && touch.start < earlier.end;
             if meet
@@ -156,6 +157,21 @@ impl BlockShadow {
             cell.examine(touch, shapes, ordered, report);
         }
         self.examine_aside(touch, shapes, ordered, report);
+    }
+
+    /// How many accesses lie aside.
+    #[inline]
+    pub(super) fn aside(&self) -> usize {
+        self.aside.len()
+    }
+
+    /// Forgets accesses aside for which `passed` holds, and then the oldest, until so many are left. Says how many of the
+    /// latter there were.
+    pub(super) fn thin_out(&mut self, left: usize, passed: &impl Fn(&Touch) -> bool) -> usize {
+        self.aside.retain(|touch| !passed(touch));
+        let forgotten = self.aside.len().saturating_sub(left);
+        self.aside.drain(..forgotten);
+        forgotten
     }
 
     /// All accesses that are kept, in groups; one that lies in several cells comes several times.
