@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -43,9 +45,39 @@ twice = [loader.load(host) * 2]
 """
 
 
-def test_a_statement_that_issues_both_has_to_be_split(tmp_path):
+BACKWARD = """\
+import torch
+
+side = torch.cuda.Stream()
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            gradient.record_stream(side)
+            result = gradient * 2
+        return result
+
+
+x = torch.randn(256, device="cuda", requires_grad=True)
+Scale.apply(x * 3).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "waited_for"),
+    [(INSIDE, 10, "self.stream"), (BACKWARD, 16, "side")],
+    ids=["call", "backward"],
+)
+def test_a_statement_that_issues_both_has_the_wait_inside(tmp_path, source, line, waited_for):
     program = tmp_path / "program.py"
-    program.write_text(INSIDE)
+    program.write_text(source)
     trace = str(tmp_path / "run.sstrace")
     command = [sys.executable, "-m", "streamsan"]
     run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, str(program)]
@@ -58,4 +90,6 @@ def test_a_statement_that_issues_both_has_to_be_split(tmp_path):
     text = subprocess.run(
         [*command, "check", trace], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert "(1) is issued by this line too: split it and wait between the two parts" in text.stdout
+    wait = f"make the default stream wait: torch.cuda.default_stream().wait_stream({waited_for})"
+    assert "help: (1) happens inside this line: after its call at " in text.stdout
+    assert f"program.py:{line}, {wait}" in text.stdout

@@ -10,6 +10,7 @@ pytest.importorskip("numpy")
 SOURCE = """\
 import ctypes
 import faulthandler
+import tempfile
 
 import torch
 
@@ -29,6 +30,10 @@ view[3]  # (numpy reads an upload)
 view[7] = 2  # (numpy writes an upload)
 torch.cuda.synchronize()
 view[7] = 3  # (written after the wait)
+
+x.copy_(pinned, non_blocking=True)
+view += 0  # (numpy's loop writes an upload)
+torch.cuda.synchronize()
 
 faulthandler.enable()
 pinned.copy_(x, non_blocking=True)
@@ -50,6 +55,22 @@ event.record()
 event.synchronize()
 view[0]  # (after the event)
 
+pinned.copy_(x, non_blocking=True)
+with tempfile.TemporaryFile() as file:
+    file.raw.write(memoryview(view))  # (written to a file)
+    torch.cuda.synchronize()
+    x.copy_(pinned, non_blocking=True)
+    file.raw.seek(0)
+    file.raw.write(memoryview(view))  # (an upload written to a file)
+    file.raw.seek(0)
+    assert file.raw.readinto(memoryview(view)) == 4 * n  # (read from a file)
+torch.cuda.synchronize()
+
+late = torch.zeros(n, pin_memory=True)
+late.copy_(x, non_blocking=True)
+late.numpy()[9]  # (the address was given away late)
+torch.cuda.synchronize()
+
 for turn in range(4):
     step = torch.full((n,), float(turn), pin_memory=True)  # (a fresh buffer for each turn)
     x.copy_(step, non_blocking=True)
@@ -59,9 +80,9 @@ x.copy_(made, non_blocking=True)
 """
 
 
-@pytest.fixture(scope="module")
-def recording(program):
-    return program.run(SOURCE, "--protect-host-memory")
+@pytest.fixture(scope="module", params=[(), ("--protect-host-memory",)], ids=["as it is", "all memory"])
+def recording(program, request):
+    return program.run(SOURCE, *request.param)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +90,10 @@ def recording(program):
     [
         ("numpy reads a download", "read", 20),
         ("numpy writes an upload", "write", 28),
+        ("numpy's loop writes an upload", "write", 0),
         ("ctypes", "read", 400),
+        ("written to a file", "read", 0),
+        ("read from a file", "write", 0),
     ],
 )
 def test_an_access_through_a_pointer_is_seen(recording, line, mode, offset):
@@ -89,12 +113,19 @@ def test_an_access_through_a_pointer_is_seen(recording, line, mode, offset):
         "ctypes again",
         "the other half",
         "after the event",
+        "an upload written to a file",
         "a fresh buffer for each turn",
         "a fresh tensor",
     ],
 )
 def test_what_is_no_conflict_is_not_seen(recording, line):
     assert recording.at(line, "host_access") == []
+
+
+def test_a_copy_counts_that_was_pending_when_the_address_was_given_away(recording):
+    [event] = recording.at("the address was given away late", "host_access")
+    [access] = event["accesses"]
+    assert (recording.names[access["block"]], access["offset"]) == ("late", 36)
 
 
 def test_an_operator_is_recorded_once(recording):

@@ -107,7 +107,8 @@ pub(crate) struct RunArguments {
     /// How many virtual devices
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) device_count: Option<u32>,
-    /// Protect page-locked memory while copies are pending: accesses through pointers are then seen too
+    /// Protect all page-locked memory while copies are pending, not only what the program has asked the address of: accesses
+    /// by extensions are then seen too
     #[arg(long)]
     pub(crate) protect_host_memory: bool,
     /// Do asynchronous copies as late as the program's waits allow: where a wait is missing, a wrong value can show

@@ -18,7 +18,8 @@ pub(crate) const DEVICE: &str = "STREAMSAN_DEVICE";
 /// Bytes of memory of each virtual device; read by the device library.
 pub(crate) const DEVICE_MEMORY: &str = "STREAMSAN_DEVICE_MEMORY";
 
-/// 1: page-locked memory is protected while copies are pending; read by the device library.
+/// Which page-locked memory is protected while copies are pending: 1, all; 0, none; otherwise what the program has the
+/// address of. Read by the device library.
 pub(crate) const PROTECT: &str = "STREAMSAN_PROTECT";
 
 /// 1: asynchronous copies are done as late as waits allow; read by the device library and the torch layer.

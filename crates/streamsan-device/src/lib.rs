@@ -26,6 +26,7 @@ mod recording;
 mod regions;
 mod registration;
 mod streams;
+mod system_calls;
 mod transfers;
 mod unsupported;
 mod virtual_memory;

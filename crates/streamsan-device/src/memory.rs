@@ -143,7 +143,7 @@ fn lockable(size: usize) -> Answer {
 
 fn allocate_host(size: usize, flags: u32) -> Result<usize, Code> {
     lockable(size)?;
-    let start = if protection::enabled() { protection::allocate(size) } else { map(size, 4096) };
+    let start = protection::allocate(size).or_else(|| map(size, 4096));
     let start = start.ok_or(Code::MEMORY_ALLOCATION)?;
     let device = current_device();
     write(&REGIONS)?.insert(Region { start, size, kind: RegionKind::HostAllocated, device, flags });

@@ -1,14 +1,17 @@
 //! Page protection of page-locked host memory: an access by the host while a copy is pending faults, and the fault is
-//! recorded as the access, through NumPy, ctypes or anything else. Off unless `STREAMSAN_PROTECT` is 1.
+//! recorded as the access, through NumPy, ctypes or anything else.
 //!
-//! Page-locked memory then has two mappings. The program has one: while a download to it is pending, the pages allow
+//! Page-locked memory has two mappings. The program has one: while a download to it is pending, the pages allow
 //! no access; while an upload from it is pending, no write. Our own copies go through the other one. A copy is
 //! pending until the program's host wait covers it. At a fault the access is recorded, the copy's pages are opened,
-//! and the program goes on.
+//! and the program goes on. A forked child shares the memory.
 //!
-//! What the kernel does for the program on such pages does not fault but fails (`EFAULT` of `read(2)` and the like),
-//! and a handler for the signal that the program installs between two calls of the runtime is in the way until the
-//! next one. That is why it is off by default.
+//! Protected is memory whose address the program has been given, by `numpy()` or `data_ptr()`: torch's operators say
+//! what they touch. With `STREAMSAN_PROTECT=1` it is all page-locked memory, with 0 none.
+//!
+//! What the kernel does for the program on such pages does not fault but fails (`EFAULT`); `system_calls` opens them
+//! before. A handler for the signal that the program installs between two calls of the runtime is in the way until
+//! the next one.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -25,12 +28,28 @@ use crate::streams::{Stream, with_state};
 
 const PAGE: usize = 4096;
 
+/// How many copies are remembered for memory that is not protected yet, before the oldest is forgotten.
+const REMEMBERED: usize = 64;
+
+/// Which page-locked memory is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Nothing,
+    /// What the program has the address of.
+    GivenAway,
+    Everything,
+}
+
 /// Page-locked memory with two mappings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Shared {
     size: usize,
     /// Where our copies find the bytes.
     view: usize,
+    /// Whether its pages are protected.
+    watched: bool,
+    /// The copies that may be pending when it comes to be.
+    unwatched: Vec<Pending>,
 }
 
 /// A copy that the host has not waited for.
@@ -49,6 +68,11 @@ impl Pending {
         (self.start / PAGE * PAGE, self.end.next_multiple_of(PAGE))
     }
 
+    /// Another copy of the same bytes in the same stream: the later one is pending for longer.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.start, self.end, self.hides, self.chain) == (other.start, other.end, other.hides, other.chain)
+    }
+
     fn protection(&self) -> c_int {
         if self.hides { libc::PROT_NONE } else { libc::PROT_READ }
     }
@@ -65,16 +89,23 @@ static PROTECTION: Mutex<Protection> =
 /// How many copies are pending: nothing else is looked at while there are none.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether pages are protected in this process.
-pub fn enabled() -> bool {
-    static ENABLED: OnceLock<bool> = OnceLock::new();
-    *ENABLED.get_or_init(|| std::env::var_os("STREAMSAN_PROTECT").is_some_and(|value| value == "1"))
+/// How many pieces of memory have two mappings.
+static REGIONS: AtomicUsize = AtomicUsize::new(0);
+
+fn extent() -> Extent {
+    static EXTENT: OnceLock<Extent> = OnceLock::new();
+    *EXTENT.get_or_init(|| match std::env::var_os("STREAMSAN_PROTECT") {
+        Some(value) if value == "1" => Extent::Everything,
+        Some(value) if value == "0" => Extent::Nothing,
+        _ => Extent::GivenAway,
+    })
 }
 
 fn with<T>(work: impl FnOnce(&mut Protection) -> T) -> T {
     let mut protection = PROTECTION.lock().unwrap_or_else(PoisonError::into_inner);
     let answer = work(&mut protection);
     PENDING.store(protection.pending.len(), Ordering::Relaxed);
+    REGIONS.store(protection.regions.len(), Ordering::Relaxed);
     answer
 }
 
@@ -83,8 +114,11 @@ fn set(start: usize, end: usize, protection: c_int) {
     unsafe { libc::mprotect(start as *mut c_void, end - start, protection) };
 }
 
-/// Page-locked memory with two mappings; the address for the program.
+/// Page-locked memory with two mappings, unless nothing is protected; the address for the program.
 pub fn allocate(size: usize) -> Option<usize> {
+    if extent() == Extent::Nothing {
+        return None;
+    }
     let rounded = size.next_multiple_of(PAGE);
     // SAFETY: a new file without a name, and two new mappings of it at addresses of the system's choice.
     let (start, view) = unsafe {
@@ -104,7 +138,8 @@ pub fn allocate(size: usize) -> Option<usize> {
     if start == libc::MAP_FAILED || view == libc::MAP_FAILED {
         return None;
     }
-    let shared = Shared { size: rounded, view: view as usize };
+    let watched = extent() == Extent::Everything;
+    let shared = Shared { size: rounded, view: view as usize, watched, unwatched: Vec::new() };
     with(|protection| protection.regions.insert(start as usize, shared));
     Some(start as usize)
 }
@@ -127,31 +162,44 @@ pub fn release(start: usize) -> bool {
 
 /// Where our own copies find these bytes.
 pub fn view(address: usize) -> usize {
-    if !enabled() {
+    if REGIONS.load(Ordering::Relaxed) == 0 {
         return address;
     }
     with(|protection| {
-        protection.region(address).map_or(address, |(start, shared)| shared.view + (address - start))
+        let region = protection.region(address);
+        region.map_or(address, |(start, shared)| shared.view + (address - start))
     })
 }
 
-/// Whether accesses to these bytes are seen.
-pub fn is_watched(address: usize) -> bool {
-    enabled() && with(|protection| protection.region(address).is_some())
+/// The program is given the address of this memory. Says whether what it does with it is seen from now on.
+pub fn give_away(address: usize) -> bool {
+    if REGIONS.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    watch_faults();
+    let watched = with_state(|state| {
+        let readiness = &state.readiness;
+        Ok(with(|protection| {
+            protection.watch(address, |copy| readiness.has_passed(copy.chain, copy.position))
+        }))
+    });
+    watched.unwrap_or(false)
 }
 
 /// A copy on `stream` that does not hold the host reads (or, with `writes`, overwrites) `start..end`.
 pub fn copy_is_pending(stream: Stream, start: usize, end: usize, writes: bool) {
-    if !enabled() || with(|protection| protection.region(start).is_none()) {
+    if REGIONS.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let position = with_state(|state| {
+    let noted = with_state(|state| {
         let chain = state.chain(stream);
-        Ok((chain, state.readiness.position(chain)))
+        let copy = Pending { start, end, hides: writes, chain, position: state.readiness.position(chain) };
+        let readiness = &state.readiness;
+        Ok(with(|protection| protection.note(copy, |copy| readiness.has_passed(copy.chain, copy.position))))
     });
-    let Ok((chain, position)) = position else { return };
-    watch_faults();
-    with(|protection| protection.add(Pending { start, end, hides: writes, chain, position }));
+    if noted == Ok(true) {
+        watch_faults();
+    }
 }
 
 /// After each call of the runtime: opens the pages of copies that the host has waited for.
@@ -169,29 +217,105 @@ pub fn after_call() {
 
 /// The torch layer has recorded what the host is about to do with these bytes, or they have a new owner.
 pub fn allow(start: usize, length: usize) {
-    if PENDING.load(Ordering::Relaxed) == 0 || length == 0 {
+    if REGIONS.load(Ordering::Relaxed) == 0 || length == 0 {
         return;
     }
     let end = start.saturating_add(length);
+    let meets = |copy: &Pending| copy.start < end && start < copy.end;
     with(|protection| {
-        protection.open(|pending| pending.start < end && start < pending.end);
-        if let Some((first, shared)) = protection.region(start) {
-            let stop = end.min(first + shared.size).next_multiple_of(PAGE);
-            set(start / PAGE * PAGE, stop, libc::PROT_READ | libc::PROT_WRITE);
+        if let Some((_, shared)) = protection.region_mut(start) {
+            shared.unwatched.retain(|copy| !meets(copy));
+        }
+        if !protection.pending.is_empty() {
+            protection.open(meets);
+            protection.open_pages(start, end);
         }
     });
 }
 
+/// The system is about to read these bytes for the program, or with `writes` to change them: records it where a copy
+/// is in the way, and opens the pages, on which the system would fail.
+pub fn system_access(start: usize, length: usize, writes: bool) {
+    if PENDING.load(Ordering::Relaxed) == 0 || length == 0 {
+        return;
+    }
+    let end = start.saturating_add(length);
+    let first = with(|protection| {
+        let refuses = |copy: &Pending| copy.hides || writes;
+        let meets = |copy: &Pending| refuses(copy) && copy.start < end && start < copy.end;
+        let first = protection.pending.iter().filter(|copy| meets(copy)).map(|copy| copy.start).min();
+        let beside = |copy: &Pending| refuses(copy) && copy.pages().0 < end && start < copy.pages().1;
+        if protection.pending.iter().any(beside) {
+            protection.open(meets);
+            protection.open_pages(start, end);
+        }
+        first
+    });
+    if let Some(first) = first {
+        record_access(first.max(start), writes);
+    }
+}
+
+fn record_access(address: usize, writes: bool) {
+    let mode = if writes { AccessMode::Write } else { AccessMode::Read };
+    record(|recorder| recorder.memory_access(address as u64, mode));
+}
+
 impl Protection {
-    fn region(&self, address: usize) -> Option<(usize, Shared)> {
+    fn region(&self, address: usize) -> Option<(usize, &Shared)> {
         let (&start, shared) = self.regions.range(..=address).next_back()?;
-        (address - start < shared.size).then_some((start, *shared))
+        (address - start < shared.size).then_some((start, shared))
+    }
+
+    fn region_mut(&mut self, address: usize) -> Option<(usize, &mut Shared)> {
+        let (&start, shared) = self.regions.range_mut(..=address).next_back()?;
+        (address - start < shared.size).then_some((start, shared))
+    }
+
+    /// Protects the memory at an address, for copies too that are pending already. False if it cannot be.
+    fn watch(&mut self, address: usize, done: impl Fn(&Pending) -> bool) -> bool {
+        let Some((_, shared)) = self.region_mut(address) else { return false };
+        shared.watched = true;
+        for copy in std::mem::take(&mut shared.unwatched) {
+            if !done(&copy) {
+                self.add(copy);
+            }
+        }
+        true
+    }
+
+    /// A copy begins to be pending. Says whether its pages are protected.
+    fn note(&mut self, copy: Pending, done: impl Fn(&Pending) -> bool) -> bool {
+        let Some((_, shared)) = self.region_mut(copy.start) else { return false };
+        if shared.watched {
+            self.add(copy);
+            return true;
+        }
+        let remembered = &mut shared.unwatched;
+        remembered.retain(|known| !known.is_like(&copy));
+        if remembered.len() >= REMEMBERED {
+            remembered.retain(|known| !done(known));
+            if remembered.len() >= REMEMBERED {
+                remembered.remove(0);
+            }
+        }
+        remembered.push(copy);
+        false
     }
 
     fn add(&mut self, pending: Pending) {
+        self.pending.retain(|known| !known.is_like(&pending));
         self.pending.push(pending);
         let (first, last) = pending.pages();
         self.close(first, last);
+    }
+
+    /// Opens the pages of these bytes, as far as they are one piece of memory.
+    fn open_pages(&self, start: usize, end: usize) {
+        if let Some((first, shared)) = self.region(start) {
+            let stop = end.min(first + shared.size).next_multiple_of(PAGE);
+            set(start / PAGE * PAGE, stop, libc::PROT_READ | libc::PROT_WRITE);
+        }
     }
 
     /// Protects pages as the pending copies on them ask: those that hide win.
@@ -282,8 +406,7 @@ fn access_at(address: usize, writes: bool) -> bool {
         Some(conflicts)
     });
     if conflicts == Some(true) {
-        let mode = if writes { AccessMode::Write } else { AccessMode::Read };
-        record(|recorder| recorder.memory_access(address as u64, mode));
+        record_access(address, writes);
     }
     conflicts.is_some()
 }
@@ -322,13 +445,14 @@ mod tests {
         Pending { start, end, hides, chain: chain(), position: 1 }
     }
 
-    /// Lets the system look at a byte: it answers where a program would fault.
+    /// Lets the system look at a byte: it answers where a program would fault. Past `system_calls`, which would open
+    /// the page.
     fn may_read(address: usize) -> bool {
         let mut pipe = [0; 2];
         // SAFETY: the pipe is made and closed here; the system checks the address itself.
         unsafe {
             assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
-            let written = libc::write(pipe[1], address as *const c_void, 1);
+            let written = libc::syscall(libc::SYS_write, pipe[1], address, 1);
             libc::close(pipe[0]);
             libc::close(pipe[1]);
             written == 1
@@ -342,7 +466,7 @@ mod tests {
         unsafe {
             assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
             assert_eq!(libc::write(pipe[1], (&raw const byte).cast(), 1), 1);
-            let read = libc::read(pipe[0], address as *mut c_void, 1);
+            let read = libc::syscall(libc::SYS_read, pipe[0], address, 1);
             libc::close(pipe[0]);
             libc::close(pipe[1]);
             read == 1
@@ -352,11 +476,14 @@ mod tests {
     #[test]
     fn both_mappings_show_the_same_bytes() {
         let start = allocate(10_000).expect("a mapping");
-        let (first, shared) = with(|protection| protection.region(start + 9_999)).expect("known");
-        assert_eq!((first, shared.size), (start, 3 * PAGE));
+        let (first, size, view) = with(|protection| {
+            let (first, shared) = protection.region(start + 9_999).expect("known");
+            (first, shared.size, shared.view)
+        });
+        assert_eq!((first, size), (start, 3 * PAGE));
         // SAFETY: both are mappings made above.
         unsafe {
-            *((shared.view + 9_999) as *mut u8) = 7;
+            *((view + 9_999) as *mut u8) = 7;
             assert_eq!(*((start + 9_999) as *const u8), 7);
         }
         assert!(release(start));
@@ -379,6 +506,74 @@ mod tests {
         assert!(may_read(start) && !may_write(start), "the upload is still pending");
         with(|protection| protection.open(inside));
         assert!(may_write(start) && may_write(start + PAGE));
+        release(start);
+    }
+
+    #[test]
+    fn memory_is_protected_from_when_its_address_is_given_away() {
+        let start = allocate(4 * PAGE).expect("a mapping");
+        let copy = pending(start, start + 64, true);
+        with(|protection| {
+            protection.note(copy, |_| false);
+            protection.note(pending(start + PAGE, start + PAGE + 64, true), |_| false);
+            protection.note(pending(start + 2 * PAGE, start + 2 * PAGE + 64, false), |_| false);
+        });
+        assert!(may_read(start), "nobody has the address");
+        allow(start + PAGE, 64);
+        assert!(with(|protection| protection.watch(start + 5, |copy| !copy.hides)));
+        assert!(!may_read(start), "the copy was pending before");
+        assert!(may_read(start + PAGE), "the operator said what it does");
+        assert!(may_write(start + 2 * PAGE), "that copy was done");
+        assert!(with(|protection| protection.note(copy, |_| false)), "and from now on");
+        assert_eq!(
+            with(|protection| protection.pending.iter().filter(|known| known.is_like(&copy)).count()),
+            1
+        );
+        assert!(!give_away(start + 4 * PAGE), "not ours");
+        release(start);
+    }
+
+    #[test]
+    fn what_is_remembered_has_an_end() {
+        let start = allocate(PAGE).expect("a mapping");
+        let remember = |at: usize, done: bool| {
+            with(|protection| protection.note(pending(start + at, start + at + 1, true), |_| done));
+        };
+        for at in 0..REMEMBERED + 10 {
+            remember(at, false);
+        }
+        let remembered = || {
+            with(|protection| {
+                protection
+                    .region(start)
+                    .expect("known")
+                    .1
+                    .unwatched
+                    .iter()
+                    .map(|copy| copy.start - start)
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(remembered(), (10..REMEMBERED + 10).collect::<Vec<_>>());
+        remember(REMEMBERED + 10, true);
+        assert_eq!(remembered(), [REMEMBERED + 10]);
+        release(start);
+    }
+
+    #[test]
+    fn the_system_finds_open_pages() {
+        let start = allocate(2 * PAGE).expect("a mapping");
+        let inside = |protection: &mut Protection| {
+            protection.pending.iter().filter(|copy| copy.start == start).count()
+        };
+        with(|protection| protection.add(pending(start, start + 64, false)));
+        system_access(start, 64, false);
+        assert!(!may_write(start), "reading an upload is no conflict");
+        system_access(start + 64, 64, true);
+        assert!(may_write(start) && with(inside) == 1, "beside the copy");
+        with(|protection| protection.add(pending(start, start + 64, true)));
+        system_access(start, 1, false);
+        assert!(may_read(start) && with(inside) == 1, "the download has been read");
         release(start);
     }
 

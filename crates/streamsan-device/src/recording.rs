@@ -126,7 +126,7 @@ unsafe extern "C" fn operation(
 unsafe extern "C" fn host_access(accesses: *const RawAccess, count: usize) {
     // SAFETY: the recorder's function, with what its caller promises.
     unsafe { (table().host_access)(accesses, count) };
-    if protection::enabled() && !accesses.is_null() {
+    if !accesses.is_null() {
         // SAFETY: the caller gives `count` accesses.
         for access in unsafe { std::slice::from_raw_parts(accesses, count) } {
             protection::allow(access.address as usize, access.length as usize);
@@ -142,7 +142,7 @@ unsafe extern "C" fn host_block(address: u64, size: u64) {
 
 unsafe extern "C" fn escape(address: u64, label: u32) {
     // What is done with a pointer to protected memory is seen.
-    if !protection::is_watched(address as usize) {
+    if !protection::give_away(address as usize) {
         // SAFETY: the recorder's function, with what its caller promises.
         unsafe { (table().escape)(address, label) };
     }

@@ -312,13 +312,14 @@ impl Recorder {
         }
     }
 
-    /// The host touches the byte at `address`, seen as a fault of the calling thread. The place is that of the
-    /// program if the thread can tell without waiting, else the last one known.
+    /// The host touches the byte at `address`, seen as a fault of the calling thread.
     pub fn memory_access(&self, address: u64, mode: AccessMode) {
         if self.faults_ignored.load(Ordering::Relaxed) > 0 {
             return;
         }
-        self.locate(false);
+        // NumPy, ctypes and calls that wait for a file let go of the interpreter while they touch memory: it is waited
+        // for, to have the place in the program.
+        self.locate(true);
         let mut thread = self.begin();
         let found = self.known().blocks.resolve(address);
         let Some((block, offset)) = found else { return };

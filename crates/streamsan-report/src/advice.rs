@@ -23,7 +23,7 @@ pub(crate) struct Advice<'a> {
     /// Other ways, with what they cost.
     pub(crate) alternatives: Vec<String>,
     /// Nothing can go between the two operations, as they are on one line: what to do about it.
-    split: Option<&'static str>,
+    split: Option<String>,
     /// How many other findings are gone with this one.
     removes: usize,
     /// One wait does for several executions of the later operation: how many waits, and for how many.
@@ -65,7 +65,10 @@ impl<'a> Advice<'a> {
             }
         }
         let code: Option<Vec<&str>> = steps.iter().map(|step| step.code.as_deref()).collect();
-        let split = split(finding, fix, log);
+        let split = split(finding, fix, log).map(|words| match writer.after_first(fix) {
+            Some(after) if words == INSIDE && !frees_too_early(finding) => after,
+            _ => words.to_owned(),
+        });
         let code = code.filter(|lines| split.is_none() && !lines.is_empty());
         let mark =
             if frees_too_early(finding) { free_mark(finding) } else { second_mark(finding).unwrap_or("it") };
@@ -86,8 +89,8 @@ impl<'a> Advice<'a> {
     ///
     /// Several steps have a line each.
     pub(crate) fn line(&self) -> String {
-        if let Some(split) = self.split {
-            return split.to_owned();
+        if let Some(split) = &self.split {
+            return split.clone();
         }
         let place = self.place.as_ref().map_or_else(|| self.mark.to_owned(), Location::line);
         match self.steps.as_slice() {
@@ -154,6 +157,8 @@ pub(crate) fn gone_with(finding: &Finding, report: &Report, log: &dyn Log) -> Op
     })
 }
 
+const INSIDE: &str = "(1) is issued by this line too: split it and wait between the two parts";
+
 /// What to do instead if a wait before the line comes too early: the line itself issues both operations.
 fn split(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<&'static str> {
     let first = locate(log, finding.first?.site)?;
@@ -163,7 +168,7 @@ fn split(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<&'static str> {
     let mut stack = log.tables().stack(finding.first?.site);
     let inside = place.frame.line > 0 && stack.any(|(_, frame)| (frame.file, frame.line) == line(&place));
     if inside && !fix.verified && (frees_too_early(finding) || line(&first) != line(&place)) {
-        return Some("(1) is issued by this line too: split it and wait between the two parts");
+        return Some(INSIDE);
     }
     if first.frame.line == 0 || line(&first) != line(&second) || line(&place) != line(&second) {
         return None;
@@ -209,6 +214,21 @@ impl Writer<'_> {
     fn step(&self, action: &FixAction) -> Step {
         let code = self.code(action);
         Step { words: self.words(action, code.is_some()), code }
+    }
+
+    /// ``(1) happens inside this line: after its call at hooks.py:14, make the default stream wait: …``, for a hook or another
+    /// function that the line calls: nobody can split a library's call.
+    fn after_first(&self, fix: &Fix) -> Option<String> {
+        let site = self.finding.first?.site;
+        let (frame, _) = self.log.tables().user_frame(site)?;
+        let [FixAction::WaitStream { waiter, awaited, .. }] = *fix.actions.as_slice() else { return None };
+        let there = Self { frame: Some(frame), ..*self };
+        // Which stream is current after (1) is not known: (1) may stand in a block of its stream.
+        let action = FixAction::WaitStream { waiter, awaited, waiter_is_current: false };
+        let Step { words, code } = there.step(&action);
+        let place = locate_frame(self.log, frame)?.line();
+        let code = code.map_or_else(String::new, |code| format!(": {code}"));
+        Some(format!("(1) happens inside this line: after its call at {place}, {words}{code}"))
     }
 
     fn words(&self, action: &FixAction, has_code: bool) -> String {

@@ -33,7 +33,13 @@ def handle(stream: torch.Stream) -> tuple[int, int] | None:
 
 
 def tell_record_stream(tensor: torch.Tensor, stream: torch.Stream | None = None, **kwargs: Any) -> None:
-    """Records that `record_stream` is called here, whether it will succeed or not."""
+    """Records that `record_stream` is called here, whether it will succeed or not.
+
+    With `backend:cudaMallocAsync` it has an effect on memory that is no block of torch's allocator:
+    nothing is said.
+    """
+    if tensor.is_cuda and torch.cuda.get_allocator_backend() != "native":
+        return
     found = handle(stream if stream is not None else kwargs["s"])
     if found is not None:
         _core.record_stream(tensor, *found)

@@ -60,9 +60,7 @@ pub(crate) struct CallLines {
 
 impl CallLines {
     pub(crate) fn note(&mut self, event: &Event, call: Call, property: Property, tables: &Tables) {
-        // A call made inside a library, such as autograd's, is not the user's line to change.
-        let user = tables.user_frame(event.site).is_some_and(|(_, frame)| frame.origin == FrameOrigin::User);
-        if !user {
+        if !is_users(event, call, tables) {
             return;
         }
         let counts = self.lines.entry((call, Line::of(event.site, tables))).or_default();
@@ -90,6 +88,20 @@ impl CallLines {
         }
         findings
     }
+}
+
+/// Whether the user's code makes the call. One made inside a library, such as autograd's, is not the user's line to
+/// change, and neither is a wait that a library makes when the user asks it for something else: `from_dlpack` waits for
+/// the stream that it is called on.
+fn is_users(event: &Event, call: Call, tables: &Tables) -> bool {
+    let mut inside = false;
+    for (_, frame) in tables.stack(event.site) {
+        match frame.origin {
+            FrameOrigin::User => return !(inside && call == Call::Wait),
+            FrameOrigin::Library => inside |= !tables.string(frame.file).ends_with("torch/cuda/streams.py"),
+        }
+    }
+    false
 }
 
 fn finding(rule: Rule, event: &Event, had: &Had, tables: &Tables) -> Finding {
