@@ -91,5 +91,6 @@ def test_a_statement_that_issues_both_has_the_wait_inside(tmp_path, source, line
         [*command, "check", trace], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     wait = f"make the default stream wait: torch.cuda.default_stream().wait_stream({waited_for})"
-    assert "help: (1) happens inside this line: after its call at " in text.stdout
-    assert f"program.py:{line}, {wait}" in text.stdout
+    words = " ".join(text.stdout.split())
+    assert "help: (1) happens inside this line: after its call at " in words
+    assert f"program.py:{line}, {wait}" in words

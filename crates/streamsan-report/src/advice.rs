@@ -79,9 +79,9 @@ impl<'a> Advice<'a> {
             mark,
             verified: fix.verified,
             alternatives: if split.is_some() { Vec::new() } else { writer.alternatives(fix) },
+            shared: shared(finding, fix, log).filter(|_| split.is_none()),
             split,
             removes: finding.removes,
-            shared: shared(finding, fix, log).filter(|_| split.is_none()),
         }
     }
 
