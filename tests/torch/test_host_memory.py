@@ -82,6 +82,7 @@ first = torch.empty(256, pin_memory=True)  # (empty)
 address = first.data_ptr()
 device.copy_(first, non_blocking=True)
 del first
+torch.cuda.synchronize()  # on a GPU the block comes back once the copy is done
 second = torch.zeros(256, pin_memory=True)  # (zeros)
 assert second.data_ptr() == address
 del second

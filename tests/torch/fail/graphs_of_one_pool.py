@@ -3,6 +3,7 @@
 import torch
 
 x = torch.ones(64, 64, device="cuda")
+x @ x  # cuBLAS may not be set up in a capture
 first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
 with torch.cuda.graph(first):
     a = (x @ x).relu() + 1
