@@ -10,6 +10,7 @@ mod graphs;
 mod lifetimes;
 mod touches;
 
+use crate::bindings::Bindings;
 use crate::blocks::Blocks;
 use crate::clock::{ChainId, Snapshot};
 use crate::edges::{Edges, Imagined};
@@ -70,6 +71,7 @@ struct Visit {
 pub(crate) struct Engine {
     edges: Edges,
     pub(crate) ignores: IgnoreState,
+    pub(crate) bindings: Bindings,
     region: Option<Region>,
     /// What was seen before the region.
     before: Option<Coverage>,
@@ -105,6 +107,7 @@ impl Engine {
         Self {
             edges,
             ignores: IgnoreState::new(&config.ignores),
+            bindings: Bindings::default(),
             region: config.region,
             before: None,
             order: HappensBefore::new(),
@@ -136,6 +139,7 @@ impl Engine {
         sink: &mut impl Sink,
     ) {
         let number = event.number;
+        self.bindings.event(event, tables);
         if let Some(region) = self.region {
             if number > region.last {
                 return;

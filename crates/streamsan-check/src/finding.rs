@@ -3,6 +3,7 @@
 use crate::rules::{Level, Rule};
 use streamsan_trace::{
     AccessMode, BlockId, DeviceId, EventId, FrameId, LabelId, OpKind, OpNumber, SiteId, StreamId, ThreadId,
+    VisibleStream,
 };
 
 /// Hazards of one rule and one pair of places, with a count.
@@ -164,6 +165,10 @@ pub struct Fix {
     pub frame: Option<FrameId>,
     /// The event before whose line the code goes.
     pub before: OpNumber,
+    /// Expressions for streams that are right there, in the frames on the way to it.
+    pub names: Vec<VisibleStream>,
+    /// Likewise at the first operation.
+    pub names_at_first: Vec<VisibleStream>,
     /// Whether the trace was checked again with all fixes of the report in place, this finding was gone and
     /// nothing new appeared.
     pub verified: bool,
@@ -186,6 +191,16 @@ pub enum FixAction {
         /// The stream.
         awaited: StreamId,
     },
+}
+
+impl FixAction {
+    /// The streams that it names.
+    pub(crate) fn streams(self) -> Vec<StreamId> {
+        match self {
+            Self::WaitStream { waiter, awaited, .. } => vec![waiter, awaited],
+            Self::SynchronizeStream { awaited } => vec![awaited],
+        }
+    }
 }
 
 /// A further statement of a finding.

@@ -116,11 +116,17 @@ impl Grouper {
             ordered_up_to: Some(ordered_up_to),
             count: 1,
             occurrences: Occurrences::default(),
-            fix: fix(hazard, engine).map(|(action, before, site)| Fix {
-                actions: vec![action],
-                frame: fix_frame(&action, site, hazard.first_origin.site, engine, tables),
-                before,
-                verified: false,
+            fix: fix(hazard, engine).map(|(action, before, site)| {
+                let first = hazard.first_origin.site;
+                let names = engine.bindings.at(before, site, &action.streams(), tables);
+                Fix {
+                    actions: vec![action],
+                    frame: fix_frame(&action, site, first, &names, engine, tables),
+                    before,
+                    names,
+                    names_at_first: engine.bindings.at(hazard.first, first, &action.streams(), tables),
+                    verified: false,
+                }
             }),
             removed_by: None,
             removes: 0,
@@ -138,13 +144,14 @@ fn fix_frame(
     action: &FixAction,
     site: SiteId,
     first: SiteId,
+    names: &[VisibleStream],
     engine: &Engine,
     tables: &Tables,
 ) -> Option<FrameId> {
     let innermost = tables.user_frame(site).map(|(id, _)| id);
     let visible = |frame: FrameId, stream: StreamId| {
         let here = move |known: &&VisibleStream| (known.frame, known.stream) == (frame, stream);
-        tables.visible_streams.iter().filter(here).map(|known| known.expression)
+        names.iter().filter(here).map(|known| known.expression)
     };
     let named = |frame: FrameId, stream: StreamId| {
         engine.order.is_legacy_default(stream) || visible(frame, stream).next().is_some()
@@ -207,17 +214,21 @@ impl Sink for Grouper {
     fn hazard(&mut self, hazard: &Hazard, engine: &Engine, tables: &Tables) {
         let key = key(hazard, tables);
         if let Some(&index) = self.index.get(&key) {
-            let action = fix(hazard, engine).map(|(action, ..)| action);
+            let proposed = fix(hazard, engine);
             let finding = &mut self.findings[index];
             finding.count += 1;
             let (first, second, before) = self.last[index];
             let same = (first, second) == (hazard.first_actor, hazard.second_actor);
             finding.occurrences.add(hazard.second, same && hazard.first < before);
             self.last[index] = (hazard.first_actor, hazard.second_actor, hazard.second);
-            if let (Some(fix), Some(action)) = (&mut finding.fix, action)
+            if let (Some(fix), Some((action, before, site))) = (&mut finding.fix, proposed)
                 && !fix.actions.contains(&action)
             {
                 fix.actions.push(action);
+                let streams = action.streams();
+                let (first, first_site) = (hazard.first, hazard.first_origin.site);
+                fix.names.extend(engine.bindings.at(before, site, &streams, tables));
+                fix.names_at_first.extend(engine.bindings.at(first, first_site, &streams, tables));
             }
             return;
         }

@@ -16,6 +16,7 @@
 //! this run did not take. One run's order is checked, whatever its timing was.
 
 mod ask;
+mod bindings;
 mod blocks;
 mod clock;
 mod edges;

@@ -120,12 +120,12 @@ pub fn name_block(address: u64, name: &str, by_user: bool) {
     }
 }
 
-/// Says that `expression` gives this stream in the frame with this id.
+/// Says that `expression` gives this stream in the frame with this id; `binding`: how long, as a number of `Binding`.
 #[pyfunction]
-pub fn visible_stream(frame: u32, stream: u64, device: u32, expression: &str) {
+pub fn visible_stream(frame: u32, stream: u64, device: u32, expression: &str, binding: u32) {
     if let Some(table) = table() {
         // SAFETY: as above.
-        unsafe { (table.visible_stream)(frame, stream, device, intern_text(expression)) }
+        unsafe { (table.visible_stream)(frame, stream, device, intern_text(expression), binding) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use streamsan_trace::file::record::{gap_reason, op_kind};
 use streamsan_trace::{
-    Access, AccessMode, AccessRange, EventKind, Frame, FrameId, FrameOrigin, MemorySpace, Shape,
+    Access, AccessMode, AccessRange, Binding, EventKind, Frame, FrameId, FrameOrigin, MemorySpace, Shape,
     ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, VisibleStream,
 };
 
@@ -181,8 +181,8 @@ unsafe extern "C" fn name_block(address: u64, name: u32, by_user: u32) {
     with(|recorder| recorder.name_block(address, name, by_user != 0));
 }
 
-unsafe extern "C" fn visible_stream(frame: u32, stream: u64, device: u32, expression: u32) {
-    with(|recorder| recorder.visible_stream(frame, stream, device, expression));
+unsafe extern "C" fn visible_stream(frame: u32, stream: u64, device: u32, expression: u32, binding: u32) {
+    with(|recorder| recorder.visible_stream(frame, (stream, device), expression, binding));
 }
 
 unsafe extern "C" fn unrecorded_wait(object: u64, stream: u64, device: u32) {
@@ -369,7 +369,7 @@ impl Recorder {
         }
     }
 
-    fn visible_stream(&self, frame: u32, stream: u64, device: u32, expression: u32) {
+    fn visible_stream(&self, frame: u32, (stream, device): (u64, u32), expression: u32, binding: u32) {
         let mut thread = self.thread();
         let mut known = self.known();
         // A stream that was never used is announced, unless that would come between a call and its callback.
@@ -379,7 +379,9 @@ impl Recorder {
             None => return,
         };
         drop(known);
-        let visible = VisibleStream { frame: FrameId(frame), stream, expression: StringId(expression) };
+        let binding = Binding::from_number(binding);
+        let visible =
+            VisibleStream { frame: FrameId(frame), stream, expression: StringId(expression), binding };
         self.interner().visible_stream(&self.file, visible);
     }
 

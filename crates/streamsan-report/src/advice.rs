@@ -6,7 +6,7 @@ use crate::numbers::{counted, grouped};
 use crate::places::{Location, locate, locate_frame, primary_site};
 use std::fmt::Write as _;
 use streamsan_check::{Actor, Finding, Fix, FixAction, Report, Rule};
-use streamsan_trace::{CaptureKind, Frame, FrameId, Log, OpKind, StreamId};
+use streamsan_trace::{CaptureKind, Frame, FrameId, Log, OpKind, StreamId, VisibleStream};
 
 /// A fix, ready to be written.
 pub(crate) struct Advice<'a> {
@@ -47,7 +47,7 @@ pub fn fix_line(finding: &Finding, log: &dyn Log) -> Option<String> {
 
 impl<'a> Advice<'a> {
     pub(crate) fn new(finding: &Finding, fix: &Fix, log: &'a dyn Log, names: &Names<'_>) -> Self {
-        let writer = Writer { finding, frame: fix.frame, log, names };
+        let writer = Writer { finding, fix, log, names };
         let mut steps: Vec<Step> = Vec::new();
         for action in &fix.actions {
             let step = writer.step(action);
@@ -195,7 +195,7 @@ fn frees_too_early(finding: &Finding) -> bool {
 /// Writes the steps of one fix.
 struct Writer<'a> {
     finding: &'a Finding,
-    frame: Option<FrameId>,
+    fix: &'a Fix,
     log: &'a dyn Log,
     names: &'a Names<'a>,
 }
@@ -233,7 +233,9 @@ impl Writer<'_> {
 
     fn words(&self, action: &FixAction, has_code: bool) -> String {
         let names = self.names;
-        let visible = |stream| self.frame.is_some_and(|frame| names.expression(frame, stream).is_some());
+        let frame = self.fix.frame;
+        let visible =
+            |stream| frame.is_some_and(|frame| names.expression(&self.fix.names, frame, stream).is_some());
         let spoken = |stream| {
             if self.is_sim() || visible(stream) {
                 names.stream(stream)
@@ -267,10 +269,10 @@ impl Writer<'_> {
         }
         match *action {
             FixAction::WaitStream { waiter, awaited, waiter_is_current } => {
-                let awaited = self.expression(self.frame, awaited)?;
+                let awaited = self.expression(awaited)?;
                 let current = waiter_is_current
                     .then(|| format!("torch.cuda.current_stream({})", self.names.device_argument(waiter)));
-                let named = self.expression(self.frame, waiter);
+                let named = self.expression(waiter);
                 // One name for both: a parameter that is the one stream in one call and the other in the next.
                 if named.as_ref() == Some(&awaited) {
                     return None;
@@ -279,15 +281,25 @@ impl Writer<'_> {
                 Some(format!("{waiter}.wait_stream({awaited})"))
             }
             FixAction::SynchronizeStream { awaited } => {
-                Some(format!("{}.synchronize()", self.expression(self.frame, awaited)?))
+                Some(format!("{}.synchronize()", self.expression(awaited)?))
             }
         }
     }
 
-    fn expression(&self, frame: Option<FrameId>, stream: StreamId) -> Option<String> {
+    /// A stream where the fix goes.
+    fn expression(&self, stream: StreamId) -> Option<String> {
+        self.expression_in(&self.fix.names, self.fix.frame, stream)
+    }
+
+    fn expression_in(
+        &self,
+        names: &[VisibleStream],
+        frame: Option<FrameId>,
+        stream: StreamId,
+    ) -> Option<String> {
         match self.names.legacy_default(stream) {
             Some(_) => Some(format!("torch.cuda.default_stream({})", self.names.device_argument(stream))),
-            None => self.names.expression(frame?, stream).map(str::to_owned),
+            None => self.names.expression(names, frame?, stream).map(str::to_owned),
         }
     }
 
@@ -295,7 +307,7 @@ impl Writer<'_> {
         let mut alternatives = Vec::new();
         match self.finding.rule {
             Rule::Ss202 | Rule::Ss203 => alternatives.extend(self.record_stream(fix)),
-            Rule::Ss301 | Rule::Ss302 | Rule::Ss303 => alternatives.extend(self.event()),
+            Rule::Ss301 | Rule::Ss302 | Rule::Ss303 => alternatives.extend(self.event(fix)),
             _ => {}
         }
         alternatives
@@ -319,7 +331,10 @@ impl Writer<'_> {
         let mut passed: Vec<String> = Vec::new();
         for action in &fix.actions {
             let FixAction::WaitStream { awaited, .. } = *action else { continue };
-            let call = format!("{tensor}.record_stream({})", self.expression(Some(frame), awaited)?);
+            let call = format!(
+                "{tensor}.record_stream({})",
+                self.expression_in(&fix.names_at_first, Some(frame), awaited)?
+            );
             if !calls.contains(&call) {
                 calls.push(call);
                 passed.push(self.names.stream(awaited));
@@ -336,11 +351,11 @@ impl Writer<'_> {
     }
 
     /// An event waits for less than the whole stream.
-    fn event(&self) -> Option<String> {
+    fn event(&self, fix: &Fix) -> Option<String> {
         let first = self.finding.first?;
         let Actor::Stream(stream) = first.actor else { return None };
         let frame = self.log.tables().user_frame(first.site).map(|(frame, _)| frame);
-        let expression = self.expression(frame, stream).filter(|_| !self.is_sim());
+        let expression = self.expression_in(&fix.names_at_first, frame, stream).filter(|_| !self.is_sim());
         let (stream, here) = (self.names.stream(stream), second_mark(self.finding)?);
         Some(match expression {
             Some(expression) => format!(

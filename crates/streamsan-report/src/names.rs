@@ -5,7 +5,8 @@ use crate::places::{in_parentheses, locate};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_check::{Actor, Memory, Report};
 use streamsan_trace::{
-    BlockId, DeviceId, EventKind, FrameId, Log, MemorySpace, SiteId, StreamId, Subject, WaitTarget,
+    BlockId, DeviceId, EventKind, FrameId, Log, MemorySpace, SiteId, StreamId, Subject, VisibleStream,
+    WaitTarget,
 };
 
 /// Names of the streams and blocks of one trace.
@@ -16,8 +17,6 @@ pub struct Names<'a> {
     blocks: BTreeMap<BlockId, Named>,
     spaces: BTreeMap<BlockId, MemorySpace>,
     several_devices: bool,
-    /// Which expressions stand for a stream in a frame.
-    expressions: BTreeMap<(FrameId, StreamId), &'a str>,
     /// How many streams have a number.
     numbered: usize,
 }
@@ -56,7 +55,6 @@ impl<'a> Names<'a> {
             blocks: BTreeMap::new(),
             spaces: BTreeMap::new(),
             several_devices: log.header().devices > 1,
-            expressions: BTreeMap::new(),
             numbered: 0,
         };
         log.read(&mut |event, _| match event.kind {
@@ -108,10 +106,6 @@ impl<'a> Names<'a> {
             let text = tables.string(visible.expression);
             if text.is_empty() {
                 continue;
-            }
-            let best = self.expressions.entry((visible.frame, visible.stream)).or_insert(text);
-            if clumsiness(text) < clumsiness(best) {
-                *best = text;
             }
             streams_of.entry(text).or_default().insert(visible.stream);
         }
@@ -194,9 +188,18 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The best expression for a stream in one frame.
-    pub(crate) fn expression(&self, frame: FrameId, stream: StreamId) -> Option<&'a str> {
-        self.expressions.get(&(frame, stream)).copied()
+    /// The best of these expressions for a stream in one frame.
+    pub(crate) fn expression(
+        &self,
+        names: &[VisibleStream],
+        frame: FrameId,
+        stream: StreamId,
+    ) -> Option<&'a str> {
+        let tables = self.log.tables();
+        let here = names.iter().filter(|name| (name.frame, name.stream) == (frame, stream));
+        here.map(|name| tables.string(name.expression))
+            .filter(|text| !text.is_empty())
+            .min_by_key(|text| clumsiness(text))
     }
 
     /// The legacy default stream's device, if the stream is one; and whether code must name the device.

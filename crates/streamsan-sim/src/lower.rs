@@ -4,9 +4,9 @@ use crate::memory::Memory;
 use crate::program::{Access, Action, BufferKind, Program, StreamKind, Target, Work};
 use streamsan_trace as trace;
 use streamsan_trace::{
-    AccessMode, BlockId, DeviceId, EventId, EventKind, ExecutableId, Frame, FrameId, FrameOrigin, GraphId,
-    HostWaitHow, MemorySpace, Observer, OpKind, OpNumber, SiteId, StreamId, StringId, Subject, ThreadId,
-    Trace, VisibleStream, WaitTarget,
+    AccessMode, Binding, BlockId, DeviceId, EventId, EventKind, ExecutableId, Frame, FrameId, FrameOrigin,
+    GraphId, HostWaitHow, MemorySpace, Observer, OpKind, OpNumber, SiteId, StreamId, StringId, Subject,
+    ThreadId, Trace, VisibleStream, WaitTarget,
 };
 
 /// A trace of a program, and where its events come from.
@@ -134,7 +134,12 @@ impl Builder {
             });
             // Every line of a program can name every stream.
             tables.visible_streams.extend(self.stream_names.iter().enumerate().map(
-                |(stream, &expression)| VisibleStream { frame, stream: StreamId(stream as u32), expression },
+                |(stream, &expression)| VisibleStream {
+                    frame,
+                    stream: StreamId(stream as u32),
+                    expression,
+                    binding: Binding::Lasting,
+                },
             ));
             self.last = (line, SiteId(tables.sites.len() as u32));
             tables.sites.push(vec![frame]);

@@ -26,5 +26,5 @@ pub use ids::{
     StringId, ThreadId,
 };
 pub use log::Log;
-pub use tables::{Frame, FrameOrigin, Shape, ShapeDimension, Tables, VisibleStream};
+pub use tables::{Binding, Frame, FrameOrigin, Shape, ShapeDimension, Tables, VisibleStream};
 pub use trace::{CaptureKind, Header, Trace};

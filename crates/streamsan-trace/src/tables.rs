@@ -130,6 +130,33 @@ pub struct VisibleStream {
     pub stream: StreamId,
     /// The expression.
     pub expression: StringId,
+    /// How long it gives this stream.
+    pub binding: Binding,
+}
+
+/// How long an expression gives the stream that it gave when its frame was met first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Binding {
+    /// Another one may be meant the next time: a parameter, the variable of a loop.
+    #[default]
+    Momentary = 0,
+    /// Only the statement that makes the stream binds it: as long as that has made one stream.
+    Created = 1,
+    /// As long as the program runs.
+    Lasting = 2,
+}
+
+impl Binding {
+    /// From its number; one that is not known promises nothing.
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        match number {
+            1 => Self::Created,
+            2 => Self::Lasting,
+            _ => Self::Momentary,
+        }
+    }
 }
 
 /// All interned things of a trace.

@@ -12,7 +12,8 @@ _LARGEST_FILE = 20_000
 _MAKERS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Await)
 
 
-def _tree(file: str) -> ast.Module | None:
+def parse(file: str) -> ast.Module | None:
+    """Returns what the source file says, if there is one that can be read and is not huge."""
     lines = linecache.getlines(file)
     if not lines or len(lines) > _LARGEST_FILE:
         return None
@@ -25,7 +26,7 @@ def _tree(file: str) -> ast.Module | None:
 @functools.lru_cache(maxsize=256)
 def _assignments(file: str) -> dict[tuple[int, int], list[tuple[ast.expr, str]]]:
     """Returns the assigned values of a file with their targets, by the lines on which they lie."""
-    tree = _tree(file)
+    tree = parse(file)
     if tree is None:
         return {}
     found: dict[tuple[int, int], list[tuple[ast.expr, str]]] = {}
@@ -43,7 +44,7 @@ def _assignments(file: str) -> dict[tuple[int, int], list[tuple[ast.expr, str]]]
 def _makers(file: str) -> dict[int, int]:
     """Returns for each line how many expressions, and changes in place, begin there that make a value."""
     counts: dict[int, int] = {}
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(parse(file) or ast.Module([], [])):
         if isinstance(node, (*_MAKERS, ast.AugAssign)) and not isinstance(
             getattr(node, "ctx", None), (ast.Store, ast.Del)
         ):

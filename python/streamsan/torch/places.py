@@ -11,6 +11,7 @@ from types import FrameType, FunctionType, ModuleType
 import torch
 
 from streamsan import _core
+from streamsan.torch.bindings import binding, parameters
 from streamsan.torch.names import assigned_name, code_of_key
 from streamsan.torch.stream_handles import handle, name_by_sight
 
@@ -25,21 +26,15 @@ def describe_place(
     Tells the recorder which expressions give a stream there, and returns the name that the statement gives to
     the value of the position.
     """
-    arguments = _arguments(frame)
+    arguments = parameters(frame.f_code)
     for expression, stream in _visible_streams(frame):
         found = handle(stream)
         if found is not None:
-            _core.visible_stream(frame_id, *found, expression)
+            _core.visible_stream(frame_id, *found, expression, binding(frame.f_code, file, expression))
             # An argument is another stream at each call.
             if expression not in arguments:
                 name_by_sight(expression, found)
     return assigned_name(file, line, end_line, column, end_column)
-
-
-def _arguments(frame: FrameType) -> tuple[str, ...]:
-    code = frame.f_code
-    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + variadic]
 
 
 def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.Stream]]:

@@ -4,8 +4,8 @@ use streamsan_check::{
     Actor, Coverage, Finding, Fix, FixAction, Memory, Occurrences, OrderedUpTo, Place, Report, Rule,
 };
 use streamsan_trace::{
-    AccessMode, AccessRange, BlockId, DeviceId, Event, EventKind, Frame, FrameId, FrameOrigin, Header,
-    MemorySpace, OpKind, OpNumber, SiteId, StreamId, Subject, ThreadId, Trace, VisibleStream,
+    AccessMode, AccessRange, Binding, BlockId, DeviceId, Event, EventKind, Frame, FrameId, FrameOrigin,
+    Header, MemorySpace, OpKind, OpNumber, SiteId, StreamId, Subject, ThreadId, Trace, VisibleStream,
 };
 
 pub(super) const DEFAULT: StreamId = StreamId(0);
@@ -73,6 +73,8 @@ impl Case {
                 }],
                 frame: Some(frame),
                 before: OpNumber(1207),
+                names: case.trace.tables.visible_streams.clone(),
+                names_at_first: case.trace.tables.visible_streams.clone(),
                 verified: true,
             }),
             removed_by: None,
@@ -178,7 +180,12 @@ impl Case {
 
     pub(super) fn visible(&mut self, frame: FrameId, stream: StreamId, expression: &str) {
         let expression = self.string(expression);
-        self.trace.tables.visible_streams.push(VisibleStream { frame, stream, expression });
+        let visible = VisibleStream { frame, stream, expression, binding: Binding::Lasting };
+        self.trace.tables.visible_streams.push(visible);
+        for fix in self.report.findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
+            fix.names.push(visible);
+            fix.names_at_first.push(visible);
+        }
     }
 
     pub(super) fn string(&mut self, text: &str) -> streamsan_trace::StringId {

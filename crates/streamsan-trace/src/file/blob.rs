@@ -1,8 +1,8 @@
 //! Blob entries: interned things of any length. Ids count up by kind, in the order of the entries.
 
 use crate::{
-    Frame, FrameId, FrameOrigin, Header, OpNumber, Shape, ShapeDimension, StreamId, StringId, Tables,
-    VisibleStream,
+    Binding, Frame, FrameId, FrameOrigin, Header, OpNumber, Shape, ShapeDimension, StreamId, StringId,
+    Tables, VisibleStream,
 };
 
 /// Bytes before an entry's payload: kind, id, payload length, a reserved word.
@@ -43,7 +43,7 @@ pub fn encode(blob: &Blob<'_>, target: &mut Vec<u8>) {
         Blob::Frame(id, _) => (FRAME, id),
         Blob::Site(id, _) => (SITE, id),
         Blob::Shape(id, _) => (SHAPE, id),
-        Blob::VisibleStream(_) => (VISIBLE_STREAM, 0),
+        Blob::VisibleStream(visible) => (VISIBLE_STREAM, visible.binding as u32),
         Blob::HeaderText(which, _) => (HEADER_TEXT, which),
     };
     push_words(target, &[kind, id, 0, 0]);
@@ -146,7 +146,7 @@ impl Collector {
                 tables.shapes.push(shape(payload)?);
             }
             VISIBLE_STREAM => {
-                let visible = self.visible_stream(payload)?;
+                let visible = self.visible_stream(id, payload)?;
                 self.tables.visible_streams.push(visible);
             }
             HEADER_TEXT => {
@@ -195,7 +195,7 @@ impl Collector {
             .collect()
     }
 
-    fn visible_stream(&self, payload: &[u8]) -> Option<VisibleStream> {
+    fn visible_stream(&self, binding: u32, payload: &[u8]) -> Option<VisibleStream> {
         if payload.len() != 12 {
             return None;
         }
@@ -203,6 +203,7 @@ impl Collector {
             frame: FrameId(word(payload, 0)?),
             stream: StreamId(word(payload, 1)?),
             expression: StringId(word(payload, 2)?),
+            binding: Binding::from_number(binding),
         };
         let known = visible.frame.index() < self.tables.frames.len()
             && visible.expression.index() < self.tables.strings.len();

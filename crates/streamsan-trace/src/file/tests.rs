@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use super::layout::{FileHeader, PAGE, VERSION};
 use super::{ReadError, read, read_bytes, write, write_bytes};
 use crate::{
-    Access, AccessMode, AccessRange, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, ExecutableId,
-    Frame, FrameId, FrameOrigin, GapReason, GraphId, Header, HostWaitHow, MemorySpace, Observer, OpKind,
-    OpNumber, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, Tables, ThreadId, Trace,
-    VisibleStream, WaitTarget,
+    Access, AccessMode, AccessRange, Binding, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind,
+    ExecutableId, Frame, FrameId, FrameOrigin, GapReason, GraphId, Header, HostWaitHow, MemorySpace,
+    Observer, OpKind, OpNumber, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, Tables,
+    ThreadId, Trace, VisibleStream, WaitTarget,
 };
 
 /// How many strings, frames, sites and shapes the tables have.
@@ -51,6 +51,7 @@ fn tables() -> impl Strategy<Value = Tables> {
                     frame: FrameId(frames - 1),
                     stream: StreamId(3),
                     expression: StringId(strings - 1),
+                    binding: Binding::from_number(strings % 3),
                 });
             }
             tables.shapes.extend(shapes);
