@@ -94,3 +94,36 @@ def test_a_statement_that_issues_both_has_the_wait_inside(tmp_path, source, line
     words = " ".join(text.stdout.split())
     assert "help: (1) happens inside this line: after its call at " in words
     assert f"program.py:{line}, {wait}" in words
+
+
+NAMES = {
+    # The parameter is the other stream in the second call; who calls knows both.
+    "stream_of_each_call.py": ("two.wait_stream(one)", "work(two, 2.0)"),
+    # The variable is the other stream in the second turn; the list does not change.
+    "streams_take_turns.py": ("streams[1].wait_stream(streams[0])", "x.add_(1)"),
+}
+
+
+@pytest.mark.parametrize("script", NAMES)
+def test_a_name_that_means_another_stream_by_then_is_not_used(tmp_path, script):
+    trace = str(tmp_path / "run.sstrace")
+    program = ROOT / "tests" / "torch" / "fail" / script
+    command = [sys.executable, "-m", "streamsan"]
+    run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, str(program)]
+    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    check = [*command, "check", "--output-format", "json", trace]
+    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    (finding,) = json.loads(done.stdout)["findings"]
+    code, line = NAMES[script]
+    fix = finding["fix"]
+    assert (fix["insert"], fix["verified"]) == (code, True)
+    source = program.read_text().splitlines()
+    assert source[fix["line"] - 1].strip().startswith(line)
+    # Pasted, it does what the report says.
+    indent = source[fix["line"] - 1][: -len(source[fix["line"] - 1].lstrip())]
+    source.insert(fix["line"] - 1, indent + fix["insert"])
+    mended = tmp_path / "mended.py"
+    mended.write_text("\n".join(source))
+    run = [*command, "run", "--device", "virtual", "-o", str(tmp_path / "mended.sstrace"), str(mended)]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr

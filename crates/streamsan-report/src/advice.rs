@@ -47,7 +47,7 @@ pub fn fix_line(finding: &Finding, log: &dyn Log) -> Option<String> {
 
 impl<'a> Advice<'a> {
     pub(crate) fn new(finding: &Finding, fix: &Fix, log: &'a dyn Log, names: &Names<'_>) -> Self {
-        let writer = Writer { finding, fix, log, names };
+        let writer = Writer { finding, frame: fix.frame, bound: &fix.names, log, names };
         let mut steps: Vec<Step> = Vec::new();
         for action in &fix.actions {
             let step = writer.step(action);
@@ -195,7 +195,10 @@ fn frees_too_early(finding: &Finding) -> bool {
 /// Writes the steps of one fix.
 struct Writer<'a> {
     finding: &'a Finding,
-    fix: &'a Fix,
+    /// Where the code goes.
+    frame: Option<FrameId>,
+    /// Expressions for streams that are right there.
+    bound: &'a [VisibleStream],
     log: &'a dyn Log,
     names: &'a Names<'a>,
 }
@@ -222,7 +225,7 @@ impl Writer<'_> {
         let site = self.finding.first?.site;
         let (frame, _) = self.log.tables().user_frame(site)?;
         let [FixAction::WaitStream { waiter, awaited, .. }] = *fix.actions.as_slice() else { return None };
-        let there = Self { frame: Some(frame), ..*self };
+        let there = Writer { frame: Some(frame), bound: &fix.names_at_first, ..*self };
         // Which stream is current after (1) is not known: (1) may stand in a block of its stream.
         let action = FixAction::WaitStream { waiter, awaited, waiter_is_current: false };
         let Step { words, code } = there.step(&action);
@@ -233,9 +236,8 @@ impl Writer<'_> {
 
     fn words(&self, action: &FixAction, has_code: bool) -> String {
         let names = self.names;
-        let frame = self.fix.frame;
         let visible =
-            |stream| frame.is_some_and(|frame| names.expression(&self.fix.names, frame, stream).is_some());
+            |stream| self.frame.is_some_and(|frame| names.expression(self.bound, frame, stream).is_some());
         let spoken = |stream| {
             if self.is_sim() || visible(stream) {
                 names.stream(stream)
@@ -288,7 +290,7 @@ impl Writer<'_> {
 
     /// A stream where the fix goes.
     fn expression(&self, stream: StreamId) -> Option<String> {
-        self.expression_in(&self.fix.names, self.fix.frame, stream)
+        self.expression_in(self.bound, self.frame, stream)
     }
 
     fn expression_in(
