@@ -99,7 +99,8 @@ class _Source:
         parameter = root in parameters(code)
         bound = self._bound.get((scope, root), [])
         once = not parameter and len(bound) == 1 and not self._in_loop(bound[0])
-        lasting = once and self._runs_once(scope)
+        # A parameter is bound by the call.
+        lasting = (once or (parameter and not bound)) and self._runs_once(scope)
         if attribute is None:
             if lasting:
                 return LASTING

@@ -31,7 +31,8 @@ fn plain_name_before_attribute() {
 #[test]
 fn attribute_if_there_is_no_plain_name() {
     let line = help(|case| {
-        case.trace.tables.visible_streams.pop();
+        let count = case.trace.tables.visible_streams.len();
+        case.keep_visible(count - 1);
     });
     assert!(line.ends_with(": self.side.wait_stream(torch.cuda.default_stream())"), "{line}");
 }
@@ -41,7 +42,7 @@ fn expressions_of_other_frames_do_not_count() {
     let line = help(|case| {
         let other = case.site("data.py", 18, 0, 0, "");
         let other = case.trace.tables.sites[other.index()][0];
-        case.trace.tables.visible_streams.clear();
+        case.keep_visible(0);
         case.visible(other, SIDE, "side");
         wait(case, SIDE, DEFAULT, false);
     });
@@ -55,7 +56,7 @@ fn expressions_of_other_frames_do_not_count() {
 fn one_name_for_both_streams_is_no_code() {
     let line = help(|case| {
         let frame = case.finding().fix.as_ref().unwrap().frame.unwrap();
-        case.trace.tables.visible_streams.clear();
+        case.keep_visible(0);
         case.visible(frame, SIDE, "stream");
         case.visible(frame, COPY, "stream");
         wait(case, SIDE, COPY, true);
@@ -65,7 +66,7 @@ fn one_name_for_both_streams_is_no_code() {
 
 #[test]
 fn current_stream_if_it_has_no_name() {
-    let line = help(|case| case.trace.tables.visible_streams.clear());
+    let line = help(|case| case.keep_visible(0));
     assert!(
         line.ends_with(": torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())"),
         "{line}"
@@ -147,7 +148,7 @@ fn one_variable_for_several_streams_is_one_line() {
             waiter_is_current: true,
         });
         fix.actions = waits.to_vec();
-        case.trace.tables.visible_streams.clear();
+        case.keep_visible(0);
         case.visible(frame, SIDE, "s");
         case.visible(frame, COPY, "s");
     });
@@ -159,7 +160,7 @@ fn no_stream_is_told_to_wait_for_itself() {
     let line = help(|case| {
         wait(case, SIDE, COPY, false);
         let frame = case.finding().fix.as_ref().unwrap().frame.unwrap();
-        case.trace.tables.visible_streams.clear();
+        case.keep_visible(0);
         case.visible(frame, SIDE, "s");
         case.visible(frame, COPY, "s");
     });

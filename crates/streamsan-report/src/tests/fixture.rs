@@ -178,6 +178,15 @@ impl Case {
         assert!(named, "the block had a name");
     }
 
+    /// Keeps only the first of the expressions for streams.
+    pub(super) fn keep_visible(&mut self, count: usize) {
+        self.trace.tables.visible_streams.truncate(count);
+        for fix in self.report.findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
+            fix.names.truncate(count);
+            fix.names_at_first.truncate(count);
+        }
+    }
+
     pub(super) fn visible(&mut self, frame: FrameId, stream: StreamId, expression: &str) {
         let expression = self.string(expression);
         let visible = VisibleStream { frame, stream, expression, binding: Binding::Lasting };

@@ -105,7 +105,7 @@ fn reused_while_in_use() {
 fn reused_while_written_without_names() {
     let mut case = reuse(Rule::Ss202);
     case.trace.events.retain(|event| !matches!(event.kind, EventKind::Name { .. }));
-    case.trace.tables.visible_streams.clear();
+    case.keep_visible(0);
     case.use_stream(SIDE);
     let finding = case.finding();
     finding.first.as_mut().unwrap().access = Some(AccessMode::Write);

@@ -82,7 +82,7 @@ fn backward_names_the_forward_line() {
 fn no_name_for_anything() {
     let mut case = Case::read_after_write();
     case.trace.events.retain(|event| !matches!(event.kind, streamsan_trace::EventKind::Name { .. }));
-    case.trace.tables.visible_streams.clear();
+    case.keep_visible(0);
     case.use_stream(SIDE);
     case.finding().fix.as_mut().unwrap().verified = false;
     assert_snapshot!(full(&case));
