@@ -99,13 +99,15 @@ def test_a_statement_that_issues_both_has_the_wait_inside(tmp_path, source, line
 NAMES = {
     # The parameter is the other stream in the second call; who calls knows both.
     "stream_of_each_call.py": ("two.wait_stream(one)", "work(two, 2.0)"),
+    # The parameter is still the same stream after the line's allocation.
+    "stream_of_first_call.py": ("torch.cuda.default_stream().wait_stream(stream)", "y = x + 1"),
     # The variable is the other stream in the second turn; the list does not change.
     "streams_take_turns.py": ("streams[1].wait_stream(streams[0])", "x.add_(1)"),
 }
 
 
 @pytest.mark.parametrize("script", NAMES)
-def test_a_name_that_means_another_stream_by_then_is_not_used(tmp_path, script):
+def test_a_name_is_used_where_it_means_that_stream(tmp_path, script):
     trace = str(tmp_path / "run.sstrace")
     program = ROOT / "tests" / "torch" / "fail" / script
     command = [sys.executable, "-m", "streamsan"]

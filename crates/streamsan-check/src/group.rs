@@ -144,14 +144,14 @@ fn fix_frame(
     action: &FixAction,
     site: SiteId,
     first: SiteId,
-    names: &[VisibleStream],
+    expressions: &[VisibleStream],
     engine: &Engine,
     tables: &Tables,
 ) -> Option<FrameId> {
     let innermost = tables.user_frame(site).map(|(id, _)| id);
     let visible = |frame: FrameId, stream: StreamId| {
         let here = move |known: &&VisibleStream| (known.frame, known.stream) == (frame, stream);
-        names.iter().filter(here).map(|known| known.expression)
+        expressions.iter().filter(here).map(|known| known.expression)
     };
     let named = |frame: FrameId, stream: StreamId| {
         engine.order.is_legacy_default(stream) || visible(frame, stream).next().is_some()
