@@ -3,10 +3,10 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use streamsan_trace::{
-    Access, AccessMode, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, ExecutableId, Frame,
-    FrameId, FrameOrigin, GapReason, GraphId, Header, HostWaitHow, MemorySpace, Observer, OpKind, OpNumber,
-    RangeKind, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, ThreadId, Trace,
-    VisibleStream, WaitTarget,
+    Access, AccessMode, Binding, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind, ExecutableId,
+    Frame, FrameId, FrameOrigin, GapReason, GraphId, Header, HostWaitHow, MemorySpace, Observer, OpKind,
+    OpNumber, RangeKind, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, ThreadId,
+    Trace, VisibleStream, WaitTarget,
 };
 
 /// Events of one trace: enough for any interplay, few enough to be quick.
@@ -80,11 +80,12 @@ fn tables(bytes: &mut Unstructured<'_>, trace: &mut Trace) -> Result<()> {
         tables.shapes.push(shape(bytes)?);
     }
     for _ in 0..u8::arbitrary(bytes)? % 3 {
-        let visible = VisibleStream {
-            frame: FrameId(below(bytes, frames)?),
-            stream: StreamId(id(bytes, 4)?),
-            expression: StringId(below(bytes, strings)?),
-        };
+        let frame = FrameId(below(bytes, frames)?);
+        let stream = StreamId(id(bytes, 4)?);
+        let expression = StringId(below(bytes, strings)?);
+        // Not from the input: those that are kept would mean other traces.
+        let binding = Binding::from_number(expression.0 % 3);
+        let visible = VisibleStream { frame, stream, expression, binding };
         tables.visible_streams.push(visible);
     }
     Ok(())
