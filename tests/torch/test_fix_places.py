@@ -101,6 +101,8 @@ NAMES = {
     "stream_of_each_call.py": ("two.wait_stream(one)", "work(two, 2.0)"),
     # The parameter is still the same stream after the line's allocation.
     "stream_of_first_call.py": ("torch.cuda.default_stream().wait_stream(stream)", "y = x + 1"),
+    # The parameter is the same stream in all calls.
+    "stream_of_all_calls.py": ("torch.cuda.default_stream().wait_stream(side)", "total = x.sum()"),
     # The variable is the other stream in the second turn; the list does not change.
     "streams_take_turns.py": ("streams[1].wait_stream(streams[0])", "x.add_(1)"),
 }

@@ -101,6 +101,7 @@ class _Source:
         once = not parameter and len(bound) == 1 and not self._in_loop(bound[0])
         # A parameter is bound by the call.
         lasting = (once or (parameter and not bound)) and self._runs_once(scope)
+        lasting = lasting or (parameter and not bound and self._is_same_in_all_calls(scope, root, 0))
         if attribute is None:
             if lasting:
                 return LASTING
@@ -166,6 +167,47 @@ class _Source:
         is_call = isinstance(call, ast.Call) and call.func is uses[0]
         return is_call and self._runs_once(self._scope(call), depth + 1)
 
+    def _is_same_in_all_calls(self, function: ast.AST, parameter: str, depth: int) -> bool:
+        """Whether all calls of a function pass the same lasting variable for a parameter."""
+        if not isinstance(function, _FUNCTIONS) or function.decorator_list or depth > _DEEPEST:
+            return False
+        scope = self._scope(function)
+        if isinstance(scope, ast.ClassDef) or len(self._bound.get((scope, function.name), [])) != 1:
+            return False
+        uses = self._used.get(function.name, [])
+        passed = {self._passed(use, function, parameter, depth) for use in uses}
+        return len(passed) == 1 and None not in passed
+
+    def _passed(
+        self, use: ast.AST, function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: str, depth: int
+    ) -> ast.AST | None:
+        """What binds the variable that a call passes for a parameter."""
+        call = self._parents[use]
+        if not isinstance(use, ast.Name) or not isinstance(call, ast.Call) or call.func is not use:
+            return None
+        if any(isinstance(argument, ast.Starred) for argument in call.args):
+            return None
+        positional = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+        values = dict(zip(positional, call.args, strict=False))
+        values.update({keyword.arg: keyword.value for keyword in call.keywords if keyword.arg})
+        value = values.get(parameter)
+        return self._lasting(self._scope(call), value.id, depth + 1) if isinstance(value, ast.Name) else None
+
+    def _lasting(self, scope: ast.AST, name: str, depth: int) -> ast.AST | None:
+        """What binds a variable that a scope sees, if that happens once in the life of the program."""
+        if name in self._changed:
+            return None
+        while (scope, name) not in self._bound and name not in _parameters_of(scope):
+            if isinstance(scope, ast.Module):
+                return None
+            scope = self._scope(scope)
+        bound = self._bound.get((scope, name), [])
+        if name in _parameters_of(scope):
+            same = not bound and self._is_same_in_all_calls(scope, name, depth)
+            return _parameters_of(scope)[name] if same else None
+        once = len(bound) == 1 and not self._in_loop(bound[0])
+        return bound[0] if once and self._runs_once(scope) else None
+
     def _is_made_once(self, kind: ast.AST, depth: int) -> bool:
         return isinstance(kind, ast.ClassDef) and self._is_called_once(kind.name, depth)
 
@@ -201,6 +243,14 @@ def parameters(code: CodeType) -> tuple[str, ...]:
     """
     variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + variadic]
+
+
+def _parameters_of(scope: ast.AST) -> dict[str, ast.arg]:
+    if not isinstance(scope, (*_FUNCTIONS, ast.Lambda)):
+        return {}
+    kinds = scope.args
+    every = (*kinds.posonlyargs, *kinds.args, kinds.vararg, *kinds.kwonlyargs, kinds.kwarg)
+    return {argument.arg: argument for argument in every if argument is not None}
 
 
 def _names_bound_by(node: ast.AST) -> Iterator[str]:
