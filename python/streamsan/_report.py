@@ -208,7 +208,7 @@ class Finding:
         hazard: `RAW`, `WAR` or `WAW` for conflicts; else None.
         fingerprint: The same in each run as long as rule and places are.
         count: How often it occurred.
-        occurrences: The later operation's number at each occurrence, if there are several; where they are
+        occurrences: The numbers of the later operations, each once, if it occurred more than once; where they are
             many, the first one and from there on each second, fourth, … one.
         first: The earlier operation; None for rules about one place.
         second: The later operation, or the only one.

@@ -89,9 +89,13 @@ pub struct Occurrences {
     pub every: u64,
     /// How many there are in all.
     pub total: u64,
-    /// How many waits are enough for them: one before each that the wait before the one in front of it does not cover.
-    /// Fewer than `total` where the later operation is repeated and the earlier one is not, as in an inner loop.
+    /// How often the very operation that the finding names was executed in it; others of its line do not count.
+    pub turns: u64,
+    /// How many waits are enough for these: one before each that the wait before the one in front of it does not cover.
+    /// Fewer than `turns` where the later operation is repeated and the earlier one is not, as in an inner loop.
     pub waits: u64,
+    /// Whether the last turn is covered so far.
+    pub(crate) covered: bool,
     /// The last one, even if it was thinned out.
     pub last: OpNumber,
 }
@@ -100,19 +104,27 @@ impl Occurrences {
     /// How many numbers are kept.
     const MOST: usize = 128;
 
-    /// Takes the next one. `is_covered`: the wait that the last one lacked would do for it too.
-    pub(crate) fn add(&mut self, number: OpNumber, is_covered: bool) {
+    /// Takes the next one.
+    pub(crate) fn add(&mut self, number: OpNumber) {
         // One operation can meet several earlier ones.
         if self.total > 0 && number == self.last {
             return;
         }
         self.every = self.every.max(1);
-        if self.total.is_multiple_of(self.every) {
-            self.numbers.push(number);
-        }
+        let kept = self.total.is_multiple_of(self.every);
         self.total += 1;
-        self.waits += u64::from(!is_covered);
-        self.last = number;
+        if self.total > 1 && number < self.last {
+            // What a capture did is told when its graph is launched.
+            if kept {
+                let place = self.numbers.partition_point(|known| *known < number);
+                self.numbers.insert(place, number);
+            }
+        } else {
+            if kept {
+                self.numbers.push(number);
+            }
+            self.last = number;
+        }
         if self.numbers.len() > Self::MOST {
             let mut index = 0;
             self.numbers.retain(|_| {
@@ -120,6 +132,19 @@ impl Occurrences {
                 index % 2 == 1
             });
             self.every *= 2;
+        }
+    }
+
+    /// Takes a hazard of the operation that the finding names. `again`: it is the same execution as before.
+    /// `is_covered`: the wait that the execution before it lacked would do for it too.
+    pub(crate) fn turn(&mut self, again: bool, is_covered: bool) {
+        if again {
+            self.waits += u64::from(self.covered && !is_covered);
+            self.covered &= is_covered;
+        } else {
+            self.turns += 1;
+            self.waits += u64::from(!is_covered);
+            self.covered = is_covered;
         }
     }
 }
@@ -300,9 +325,11 @@ mod tests {
     fn many_occurrences_are_thinned_out_evenly() {
         let mut occurrences = Occurrences::default();
         for number in 1..=1000 {
-            occurrences.add(OpNumber(number * 10), number % 4 != 1);
+            occurrences.add(OpNumber(number * 10));
+            occurrences.turn(false, number % 4 != 1);
         }
-        assert_eq!((occurrences.total, occurrences.waits, occurrences.every), (1000, 250, 8));
+        assert_eq!((occurrences.total, occurrences.every), (1000, 8));
+        assert_eq!((occurrences.turns, occurrences.waits), (1000, 250));
         assert_eq!(occurrences.last, OpNumber(10_000));
         let wanted: Vec<_> = (0..125).map(|index| OpNumber(10 + 80 * index)).collect();
         assert_eq!(occurrences.numbers, wanted);
@@ -312,8 +339,29 @@ mod tests {
     fn one_operation_counts_once() {
         let mut occurrences = Occurrences::default();
         for number in [3, 3, 7] {
-            occurrences.add(OpNumber(number), false);
+            occurrences.add(OpNumber(number));
         }
-        assert_eq!((occurrences.total, occurrences.waits), (2, 2));
+        assert_eq!(occurrences.total, 2);
+    }
+
+    #[test]
+    fn a_turn_is_covered_if_all_its_hazards_are() {
+        let mut occurrences = Occurrences::default();
+        for (again, is_covered) in
+            [(false, false), (false, true), (true, false), (true, false), (false, true)]
+        {
+            occurrences.turn(again, is_covered);
+        }
+        assert_eq!((occurrences.turns, occurrences.waits), (3, 2));
+    }
+
+    #[test]
+    fn earlier_numbers_that_come_later_are_in_order() {
+        let mut occurrences = Occurrences::default();
+        for number in [20, 10, 30] {
+            occurrences.add(OpNumber(number));
+        }
+        assert_eq!(occurrences.numbers, [10, 20, 30].map(OpNumber));
+        assert_eq!((occurrences.total, occurrences.last), (3, OpNumber(30)));
     }
 }

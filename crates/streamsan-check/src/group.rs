@@ -66,14 +66,38 @@ pub(crate) fn sort(findings: &mut [Finding]) {
     });
 }
 
+/// An execution of the operation that a finding names as the later one.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    actors: (Actor, Actor),
+    number: OpNumber,
+    /// The execution before it.
+    before: OpNumber,
+}
+
+impl Last {
+    /// Another hazard of this operation. A wait before the execution before it would do for this one too, if what it is
+    /// unordered with was there already.
+    fn turn(&mut self, hazard: &Hazard, occurrences: &mut Occurrences) {
+        let again = hazard.second == self.number;
+        if !again {
+            self.before = std::mem::replace(&mut self.number, hazard.second);
+        }
+        let actors = (hazard.first_actor, hazard.second_actor);
+        let is_covered = actors == self.actors && hazard.second > self.before && hazard.first < self.before;
+        self.actors = actors;
+        occurrences.turn(again, is_covered);
+    }
+}
+
 /// Collects hazards into findings.
 #[derive(Debug, Default)]
 pub(crate) struct Grouper {
     index: HashMap<Key, usize>,
     /// Of hazards, in order of their first occurrence.
     pub(crate) findings: Vec<Finding>,
-    /// Of each finding, the last hazard: who acted, and the later operation.
-    last: Vec<(Actor, Actor, OpNumber)>,
+    /// Of each finding, the last execution of its later operation.
+    last: Vec<Last>,
     pub(crate) calls: CallLines,
     pub(crate) gaps: BTreeMap<(GapReason, StringId), Gap>,
 }
@@ -217,10 +241,11 @@ impl Sink for Grouper {
             let proposed = fix(hazard, engine);
             let finding = &mut self.findings[index];
             finding.count += 1;
-            let (first, second, before) = self.last[index];
-            let same = (first, second) == (hazard.first_actor, hazard.second_actor);
-            finding.occurrences.add(hazard.second, same && hazard.first < before);
-            self.last[index] = (hazard.first_actor, hazard.second_actor, hazard.second);
+            finding.occurrences.add(hazard.second);
+            let operation = |origin: Origin| (origin.site, origin.label);
+            if operation(hazard.second_origin) == (finding.second.site, finding.second.label) {
+                self.last[index].turn(hazard, &mut finding.occurrences);
+            }
             if let (Some(fix), Some((action, before, site))) = (&mut finding.fix, proposed)
                 && !fix.actions.contains(&action)
             {
@@ -233,9 +258,14 @@ impl Sink for Grouper {
             return;
         }
         let mut finding = Self::finding(hazard, engine, tables);
-        finding.occurrences.add(hazard.second, false);
+        finding.occurrences.add(hazard.second);
+        finding.occurrences.turn(false, false);
         self.index.insert(key, self.findings.len());
-        self.last.push((hazard.first_actor, hazard.second_actor, hazard.second));
+        self.last.push(Last {
+            actors: (hazard.first_actor, hazard.second_actor),
+            number: hazard.second,
+            before: OpNumber(0),
+        });
         self.findings.push(finding);
     }
 

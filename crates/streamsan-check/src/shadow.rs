@@ -121,8 +121,8 @@ impl Shadow {
         aside > FEW_ASIDE && (aside > MOST_ASIDE || effort.is_used_up())
     }
 
-    /// Forgets strided accesses of a block for which `passed` holds. If there are still many, also the oldest: then says of
-    /// how many it will not be known whether they meet later ones.
+    /// Forgets strided accesses of a block for which `passed` holds. If there are still many, the oldest are kept as one for
+    /// each stream, whose bytes are not known; says how many were forgotten even so.
     pub(crate) fn thin_out(&mut self, slot: Slot, passed: impl Fn(&Touch) -> bool) -> u64 {
         let shadow = &mut self.blocks[slot.index()];
         let left = if shadow.aside() > MOST_ASIDE { MOST_ASIDE / 2 } else { FEW_ASIDE / 2 };

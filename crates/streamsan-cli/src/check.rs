@@ -44,8 +44,10 @@ pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i3
 
 /// Each trace counts in the sums, so it may be there once only.
 fn refuse_twice(traces: &[PathBuf]) -> Result<(), Fault> {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let known: Vec<PathBuf> = traces.iter().map(real).collect();
     for (index, path) in traces.iter().enumerate() {
-        if traces[..index].contains(path) {
+        if known[..index].contains(&known[index]) {
             return Err(Fault::new(format!("{} is named twice", path.display())).help("name each trace once"));
         }
     }

@@ -122,7 +122,7 @@ impl<'a> Advice<'a> {
                 if waits == 1 { "1 is enough".to_owned() } else { format!("{} are enough", grouped(waits)) };
             let _ = write!(
                 standing,
-                "\nthere it waits {} times, and {enough}: before the loop that repeats {} and not (1)",
+                "\nthere it waits {} times, and {enough}: one after each (1), before the code that repeats {}",
                 grouped(turns),
                 self.mark
             );
@@ -142,8 +142,8 @@ fn shared(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<(u64, u64)> {
     let there = locate(log, finding.second.site)?;
     let place = locate_frame(log, fix.frame?)?;
     let line = |at: &Location<'_>| (at.frame.file, at.frame.line);
-    let repeated = occurrences.waits < occurrences.total && line(&there) == line(&place);
-    (repeated && !frees_too_early(finding)).then_some((occurrences.waits, occurrences.total))
+    let repeated = occurrences.waits < occurrences.turns && line(&there) == line(&place);
+    (repeated && !frees_too_early(finding)).then_some((occurrences.waits, occurrences.turns))
 }
 
 /// ``gone with the fix before train.py:41 (of the finding at train.py:41, above)``, if that is so.

@@ -104,7 +104,7 @@ fn line(reason: GapReason, gaps: &[&Gap], report: &Report, log: &dyn Log) -> Str
         }
         GapReason::Undecided => {
             let pairs = counted(count, "pair of accesses", "pairs of accesses");
-            format!("{pairs} too intricate to say whether they overlap ({code}){most}")
+            format!("{pairs} too intricate, or too many, to say whether they overlap ({code}){most}")
         }
         GapReason::UnsupportedCall => {
             format!(

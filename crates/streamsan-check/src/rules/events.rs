@@ -74,7 +74,7 @@ impl CallLines {
         had.count += 1;
         had.always |= always;
         had.first.get_or_insert(*event);
-        had.occurrences.add(event.number, false);
+        had.occurrences.add(event.number);
     }
 
     pub(crate) fn findings(&self, tables: &Tables) -> Vec<Finding> {
@@ -98,7 +98,11 @@ fn is_users(event: &Event, call: Call, tables: &Tables) -> bool {
     for (_, frame) in tables.stack(event.site) {
         match frame.origin {
             FrameOrigin::User => return !(inside && call == Call::Wait),
-            FrameOrigin::Library => inside |= !tables.string(frame.file).ends_with("torch/cuda/streams.py"),
+            FrameOrigin::Library => {
+                let file = tables.string(frame.file);
+                // A stack of contexts calls what the user gave it.
+                inside |= !file.ends_with("torch/cuda/streams.py") && !file.ends_with("/contextlib.py");
+            }
         }
     }
     false

@@ -7,9 +7,15 @@
 use super::cell::Cell;
 use super::retired::Retired;
 use super::{Conflict, Touch, conflicting, is_definite};
+use crate::clock::ChainId;
 use crate::overlap::Shapes;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
-use streamsan_trace::{AccessMode, BlockId};
+use streamsan_trace::{AccessMode, BlockId, ShapeId};
+
+/// Stands for several accesses that are not kept one by one: which bytes of the interval they touch is not known.
+/// No trace has so many shapes.
+const SOME_BYTES: ShapeId = ShapeId(u32::MAX);
 
 /// For so many cells, and accesses aside, the memory stays with the place of a block.
 const KEPT_ENTRIES: usize = 32;
@@ -140,7 +146,11 @@ impl BlockShadow {
                 && earlier.number != touch.number
                 && !ordered(earlier)
             {
-                earlier.meet(&earlier.footprint(shapes), &touch.footprint(shapes), shapes.effort, report);
+                if earlier.shape == SOME_BYTES {
+                    report(Conflict { earlier: *earlier, decided: false });
+                } else {
+                    earlier.meet(&earlier.footprint(shapes), &touch.footprint(shapes), shapes.effort, report);
+                }
             }
         }
     }
@@ -165,12 +175,28 @@ impl BlockShadow {
         self.aside.len()
     }
 
-    /// Forgets accesses aside for which `passed` holds, and then the oldest, until so many are left. Says how many of the
-    /// latter there were.
+    /// Forgets accesses aside for which `passed` holds. Of the others so many stay; the oldest become one for each stream and
+    /// owner, of some bytes between the first and the last. Says how many of these were too many, and are forgotten.
     pub(super) fn thin_out(&mut self, left: usize, passed: &impl Fn(&Touch) -> bool) -> usize {
         self.aside.retain(|touch| !passed(touch));
-        let forgotten = self.aside.len().saturating_sub(left);
-        self.aside.drain(..forgotten);
+        let oldest = self.aside.len().saturating_sub(left);
+        let mut known: FxHashMap<(ChainId, BlockId, bool), usize> = FxHashMap::default();
+        let mut together: Vec<Touch> = Vec::new();
+        for touch in self.aside.drain(..oldest) {
+            let index =
+                *known.entry((touch.chain, touch.block, is_definite(touch.mode))).or_insert(together.len());
+            match together.get_mut(index) {
+                None => together.push(Touch { shape: SOME_BYTES, ..touch }),
+                Some(all) => {
+                    let (start, end) = (all.start.min(touch.start), all.end.max(touch.end));
+                    // What is ordered after the last one is ordered after all.
+                    let last = if touch.number > all.number { touch } else { *all };
+                    *all = Touch { start, end, shape: SOME_BYTES, ..last };
+                }
+            }
+        }
+        let forgotten = together.len().saturating_sub(left / 2);
+        self.aside.splice(..0, together.into_iter().skip(forgotten));
         forgotten
     }
 

@@ -15,7 +15,10 @@ pub(super) fn section(finding: &Finding, last: OpNumber) -> String {
         return String::new();
     };
     let length = last.0.max(occurrences.last.0).max(1);
-    let part = |number: OpNumber| (number.0.saturating_sub(1) * PARTS / length).min(PARTS - 1);
+    let part = |number: OpNumber| {
+        let part = u128::from(number.0.saturating_sub(1)) * u128::from(PARTS) / u128::from(length);
+        u64::try_from(part).unwrap_or(PARTS).min(PARTS - 1)
+    };
     let mut parts: Vec<u64> =
         occurrences.numbers.iter().copied().chain([occurrences.last]).map(part).collect();
     parts.dedup();
@@ -27,9 +30,13 @@ pub(super) fn section(finding: &Finding, last: OpNumber) -> String {
         0 | 1 => String::new(),
         every => format!(", one of {every} drawn"),
     };
-    let times = grouped(occurrences.total);
+    let times = if occurrences.total == finding.count {
+        format!("{} times", grouped(finding.count))
+    } else {
+        format!("{} times, in {} operations", grouped(finding.count), grouped(occurrences.total))
+    };
     let says = format!(
-        "{times} times, from {first} to {}{thinned}; the strip is the whole run, #1 to #{length}",
+        "{times}, from {first} to {}{thinned}; the strip is the whole run, #1 to #{length}",
         occurrences.last
     );
     format!(

@@ -138,7 +138,7 @@ fn when_a_finding_occurred_is_drawn() {
     let repeated = report.findings.iter().filter(|finding| finding.occurrences.total > 1);
     assert_eq!(html.matches("<figure class=\"strip\">").count(), repeated.clone().count());
     let finding = repeated.into_iter().next().expect("a line that is met again and again");
-    let wanted = format!("Occurred {} times, from ", crate::numbers::grouped(finding.occurrences.total));
+    let wanted = format!("Occurred {} times, ", crate::numbers::grouped(finding.count));
     assert!(html.contains(&wanted), "{wanted}");
     assert!(finding.occurrences.numbers.windows(2).all(|pair| pair[0] < pair[1]));
 }

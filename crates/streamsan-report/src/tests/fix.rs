@@ -191,10 +191,10 @@ fn sim_programs_get_no_python() {
 fn one_wait_for_all_turns_of_an_inner_loop() {
     let mut case = Case::read_after_write();
     let occurrences = &mut case.finding().occurrences;
-    (occurrences.total, occurrences.waits) = (1_200, 40);
+    (occurrences.turns, occurrences.waits) = (1_200, 40);
     let text = full(&case);
     let wanted =
-        "there it waits 1,200 times, and 40 are enough: before the loop that repeats (2) and not (1)";
+        "there it waits 1,200 times, and 40 are enough: one after each (1), before the code that repeats (2)";
     assert!(text.contains(wanted), "{text}");
     case.finding().occurrences.waits = 1_200;
     assert!(!full(&case).contains("are enough"));

@@ -125,6 +125,10 @@ impl Engine {
             }
             EventKind::GraphLaunch { executable, stream, label } => {
                 self.child(capture, event, (executable, stream, label), tables, sink);
+                match std::mem::take(&mut capture.engine.undecided) {
+                    0 => {}
+                    pairs => sink.undecided(pairs, number),
+                }
                 true
             }
             EventKind::EventRecord { event, stream } => {
