@@ -208,8 +208,8 @@ class Finding:
         hazard: `RAW`, `WAR` or `WAW` for conflicts; else None.
         fingerprint: The same in each run as long as rule and places are.
         count: How often it occurred.
-        occurrences: The numbers of the later operations, each once, if it occurred more than once; where they are
-            many, the first one and from there on each second, fourth, … one.
+        occurrences: The numbers of the later operations, each once, if it occurred more than once; where
+            they are many, the first one and from there on each second, fourth, … one.
         first: The earlier operation; None for rules about one place.
         second: The later operation, or the only one.
         missing_edge: The order that is missing.

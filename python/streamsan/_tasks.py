@@ -72,13 +72,21 @@ def _watch() -> None:
     @functools.wraps(run)
     def run_inside(handle: Any) -> Any:
         outside = _thread.__dict__.pop("outside", None) or inside()
-        _go(handle._context.get(_by_context, _NOTHING))
+        _go(_within(outside, handle._context.get(_by_context, _NOTHING)))
         try:
             return run(handle)
         finally:
             _go(outside)
 
     kind._run = run_inside
+
+
+def _within(outside: Inside, wanted: Inside) -> Inside:
+    """What a task is inside whose context may be older than what stands around its loop."""
+    return Inside(
+        outside.ignores + tuple(one for one in wanted.ignores if one not in outside.ignores),
+        outside.levels + tuple(one for one in wanted.levels if one not in outside.levels),
+    )
 
 
 def _go(wanted: Inside) -> None:

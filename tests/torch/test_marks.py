@@ -155,6 +155,7 @@ with streamsan.ignore("SS101", reason="the engine"):  # (ignore)
 
 TASKS = """
 import asyncio
+import contextvars
 
 async def turns():
     for _ in range(3):
@@ -198,13 +199,25 @@ with streamsan.ignore("SS103", reason="around"):
     asyncio.run(main())
     x.neg()  # (back)
 x.neg()  # (at the end)
+
+loop = asyncio.new_event_loop()
+older = contextvars.copy_context()
+
+def called():
+    x.neg()  # (older context)
+    loop.stop()
+
+with streamsan.ignore("SS102", reason="newer"):
+    loop.call_soon(called, context=older)
+    loop.run_forever()
+loop.close()
 """.replace("LAUNCH()", LAUNCH)
 
 
 def test_tasks_that_share_a_thread_have_ignores_and_annotations_of_their_own(program):
     recording = program.run(PREPARE + TASKS)
     labels = ("inside", "annotated", "still inside", "after", "other", "unknown", "maker", "child")
-    labels += ("around", "back", "at the end")
+    labels += ("around", "back", "at the end", "older context")
     label_of = {line: label for label in labels for line in recording.lines(label)}
     open_ranges, found = [], {}
     for event in recording.events:
@@ -232,4 +245,5 @@ def test_tasks_that_share_a_thread_have_ignores_and_annotations_of_their_own(pro
         "around": {("op", around)},
         "back": {("op", around)},
         "at the end": {("op",)},
+        "older context": {("op", "SS102 newer")},
     }
