@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use streamsan_record::{ask as ask_recorder, report as record};
 
 use crate::errors::{Answer, Code, remember};
+use crate::protection;
 
 /// Whether this process has used the device.
 static IN_USE: AtomicBool = AtomicBool::new(false);
@@ -30,13 +31,14 @@ pub fn inquiry(body: impl FnOnce() -> Answer) -> Code {
         // A lock may be held for ever here by a thread that exists only in the parent.
         Code::INITIALIZATION_ERROR
     } else {
-        match catch_unwind(AssertUnwindSafe(body)) {
+        let code = match catch_unwind(AssertUnwindSafe(body)) {
             Ok(Ok(())) => Code::SUCCESS,
             Ok(Err(code)) => code,
             Err(_) => Code::UNKNOWN,
-        }
+        };
+        protection::after_call();
+        code
     };
-    crate::protection::after_call();
     remember(code);
     code
 }
@@ -80,13 +82,20 @@ pub unsafe fn give<T>(target: *mut T, value: T) -> Answer {
 
 /// Refuses the device in children forked after its first use, as CUDA does.
 pub fn watch_forks() {
+    extern "C" fn before() {
+        protection::before_fork();
+    }
+    extern "C" fn in_parent() {
+        protection::after_fork_in_parent();
+    }
     extern "C" fn in_child() {
         if IN_USE.load(Ordering::Relaxed) {
             FORKED.store(true, Ordering::Relaxed);
         }
+        protection::after_fork_in_child();
     }
-    // SAFETY: the handler only touches atomics.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    // SAFETY: the handlers touch atomics, and a lock that the forking thread holds meanwhile.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }
 
 #[cfg(test)]

@@ -9,16 +9,17 @@
 //! Protected is memory whose address the program has been given, by `numpy()` or `data_ptr()`: torch's operators say
 //! what they touch. With `STREAMSAN_PROTECT=1` it is all page-locked memory, with 0 none.
 //!
-//! What the kernel does for the program on such pages does not fault but fails (`EFAULT`); `system_calls` opens them
-//! before. A handler for the signal that the program installs between two calls of the runtime is in the way until
+//! What the kernel does for the program on such pages does not fault but fails (`EFAULT`); `system_calls` keeps them
+//! open as long as such a call lasts. A handler for the signal that the program installs between two calls of the runtime is in the way until
 //! the next one.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use streamsan_trace::AccessMode;
 
@@ -30,6 +31,10 @@ const PAGE: usize = 4096;
 
 /// How many copies are remembered for memory that is not protected yet, before the oldest is forgotten.
 const REMEMBERED: usize = 64;
+
+/// How many pieces of memory may have two mappings: the system allows a process some 65,000 mappings, and protecting
+/// pages in their middle makes three of one.
+const MOST_REGIONS: usize = 8192;
 
 /// Which page-locked memory is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +83,35 @@ impl Pending {
     }
 }
 
+/// Bytes that a call to the system is at, which may block: their pages stay open until it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Busy {
+    start: usize,
+    end: usize,
+    /// The system writes them.
+    writes: bool,
+}
+
+impl Busy {
+    /// Whether a copy's protection would make the call fail.
+    fn is_refused(&self, copy: &Pending) -> bool {
+        copy.hides || self.writes
+    }
+
+    fn pages(&self) -> (usize, usize) {
+        (self.start / PAGE * PAGE, self.end.next_multiple_of(PAGE))
+    }
+}
+
 #[derive(Debug)]
 struct Protection {
     regions: BTreeMap<usize, Shared>,
     pending: Vec<Pending>,
+    busy: Vec<Busy>,
 }
 
 static PROTECTION: Mutex<Protection> =
-    Mutex::new(Protection { regions: BTreeMap::new(), pending: Vec::new() });
+    Mutex::new(Protection { regions: BTreeMap::new(), pending: Vec::new(), busy: Vec::new() });
 /// How many copies are pending: nothing else is looked at while there are none.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 
@@ -101,7 +127,24 @@ fn extent() -> Extent {
     })
 }
 
+thread_local! {
+    /// Whether this thread holds, or waits for, [`PROTECTION`]: a signal handler that interrupts it must do without.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The lock while this thread forks.
+    static FORKING: RefCell<Option<MutexGuard<'static, Protection>>> = const { RefCell::new(None) };
+    /// Whether this thread is in a handler that a fault was passed on to.
+    static PASSING: Cell<bool> = const { Cell::new(false) };
+}
+
 fn with<T>(work: impl FnOnce(&mut Protection) -> T) -> T {
+    struct Inside(bool);
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            INSIDE.set(self.0);
+        }
+    }
+    // Dropped after the lock.
+    let _inside = Inside(INSIDE.replace(true));
     let mut protection = PROTECTION.lock().unwrap_or_else(PoisonError::into_inner);
     let answer = work(&mut protection);
     PENDING.store(protection.pending.len(), Ordering::Relaxed);
@@ -109,14 +152,50 @@ fn with<T>(work: impl FnOnce(&mut Protection) -> T) -> T {
     answer
 }
 
-fn set(start: usize, end: usize, protection: c_int) {
+/// Before a fork: the child must not find the lock held by a thread that it does not have.
+pub fn before_fork() {
+    // From a signal handler that interrupted this thread: the child returns there, too.
+    if INSIDE.get() {
+        return;
+    }
+    INSIDE.set(true);
+    let guard = PROTECTION.lock().unwrap_or_else(PoisonError::into_inner);
+    let _none_at_thread_end = FORKING.try_with(|forking| forking.replace(Some(guard)));
+}
+
+/// After a fork, in the parent.
+pub fn after_fork_in_parent() {
+    if let Ok(Some(guard)) = FORKING.try_with(RefCell::take) {
+        drop(guard);
+        INSIDE.set(false);
+    }
+}
+
+/// After a fork, in the child, which has no device: nothing is pending for it.
+pub fn after_fork_in_child() {
+    if let Ok(Some(mut guard)) = FORKING.try_with(RefCell::take) {
+        for (start, end) in guard.pending.iter().map(Pending::pages) {
+            set(start, end, libc::PROT_READ | libc::PROT_WRITE);
+        }
+        guard.pending.clear();
+        guard.busy.clear();
+        guard.regions.clear();
+        PENDING.store(0, Ordering::Relaxed);
+        REGIONS.store(0, Ordering::Relaxed);
+        drop(guard);
+        INSIDE.set(false);
+    }
+}
+
+/// False if the system refuses: a process has so many mappings and no more.
+fn set(start: usize, end: usize, protection: c_int) -> bool {
     // SAFETY: whole pages of a mapping made here; what the program may do with them is what this is about.
-    unsafe { libc::mprotect(start as *mut c_void, end - start, protection) };
+    unsafe { libc::mprotect(start as *mut c_void, end - start, protection) == 0 }
 }
 
 /// Page-locked memory with two mappings, unless nothing is protected; the address for the program.
 pub fn allocate(size: usize) -> Option<usize> {
-    if extent() == Extent::Nothing {
+    if extent() == Extent::Nothing || REGIONS.load(Ordering::Relaxed) >= MOST_REGIONS {
         return None;
     }
     let rounded = size.next_multiple_of(PAGE);
@@ -148,7 +227,9 @@ pub fn allocate(size: usize) -> Option<usize> {
 pub fn release(start: usize) -> bool {
     let released = with(|protection| {
         let shared = protection.regions.remove(&start)?;
-        protection.pending.retain(|pending| pending.end <= start || pending.start >= start + shared.size);
+        let end = start + shared.size;
+        protection.pending.retain(|pending| pending.end <= start || pending.start >= end);
+        protection.busy.retain(|busy| busy.end <= start || busy.start >= end);
         Some(shared)
     });
     let Some(shared) = released else { return false };
@@ -233,22 +314,44 @@ pub fn allow(start: usize, length: usize) {
     });
 }
 
-/// The system is about to read these bytes for the program, or with `writes` to change them: records it where a copy
-/// is in the way, and opens the pages, on which the system would fail.
-pub fn system_access(start: usize, length: usize, writes: bool) {
-    if PENDING.load(Ordering::Relaxed) == 0 || length == 0 {
+/// The system begins to read these bytes for the program, or with `writes` to change them: until [`system_ends`], with
+/// the same, their pages are open to it.
+pub fn system_begins(start: usize, length: usize, writes: bool) {
+    // A handler of a signal, within the lock: what it has is no page-locked memory.
+    if REGIONS.load(Ordering::Relaxed) == 0 || length == 0 || INSIDE.get() {
         return;
     }
-    let end = start.saturating_add(length);
-    let first = with(|protection| {
-        let refuses = |copy: &Pending| copy.hides || writes;
-        let meets = |copy: &Pending| refuses(copy) && copy.start < end && start < copy.end;
-        let first = protection.pending.iter().filter(|copy| meets(copy)).map(|copy| copy.start).min();
-        let beside = |copy: &Pending| refuses(copy) && copy.pages().0 < end && start < copy.pages().1;
-        if protection.pending.iter().any(beside) {
-            protection.open(meets);
-            protection.open_pages(start, end);
+    let busy = Busy { start, end: start.saturating_add(length), writes };
+    with(|protection| {
+        if protection.region(start).is_none_or(|(_, shared)| !shared.watched) {
+            return;
         }
+        protection.busy.push(busy);
+        let (first, last) = busy.pages();
+        let beside =
+            |copy: &Pending| busy.is_refused(copy) && copy.pages().0 < last && first < copy.pages().1;
+        if protection.pending.iter().any(beside) {
+            protection.open_pages(start, busy.end);
+        }
+    });
+}
+
+/// The call to the system that began so has touched the first `touched` of the bytes: records it where a copy is in the
+/// way that is pending now.
+pub fn system_ends(start: usize, length: usize, writes: bool, touched: usize) {
+    if REGIONS.load(Ordering::Relaxed) == 0 || length == 0 || INSIDE.get() {
+        return;
+    }
+    let busy = Busy { start, end: start.saturating_add(length), writes };
+    let end = start.saturating_add(touched.min(length));
+    let first = with(|protection| {
+        let index = protection.busy.iter().position(|known| *known == busy)?;
+        protection.busy.swap_remove(index);
+        let meets = |copy: &Pending| busy.is_refused(copy) && copy.start < end && start < copy.end;
+        let first = protection.pending.iter().filter(|copy| meets(copy)).map(|copy| copy.start).min();
+        protection.open(meets);
+        let (first_page, last_page) = busy.pages();
+        protection.close(first_page, last_page);
         first
     });
     if let Some(first) = first {
@@ -310,12 +413,19 @@ impl Protection {
         self.close(first, last);
     }
 
-    /// Opens the pages of these bytes, as far as they are one piece of memory.
-    fn open_pages(&self, start: usize, end: usize) {
-        if let Some((first, shared)) = self.region(start) {
-            let stop = end.min(first + shared.size).next_multiple_of(PAGE);
-            set(start / PAGE * PAGE, stop, libc::PROT_READ | libc::PROT_WRITE);
+    /// Opens the pages of these bytes, as far as they are one piece of memory. False if that cannot be.
+    fn open_pages(&mut self, start: usize, end: usize) -> bool {
+        let Some((first, size)) = self.region(start).map(|(first, shared)| (first, shared.size)) else {
+            return false;
+        };
+        let stop = end.min(first + size).next_multiple_of(PAGE);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        if set(start / PAGE * PAGE, stop, access) {
+            return true;
         }
+        // A mapping would have been split, of which there are too many. The whole of it needs no more.
+        self.pending.retain(|copy| copy.end <= first || copy.start >= first + size);
+        set(first, first + size, access)
     }
 
     /// Protects pages as the pending copies on them ask: those that hide win.
@@ -325,9 +435,22 @@ impl Protection {
                 let (start, end) = pending.pages();
                 let (start, end) = (start.max(first), end.min(last));
                 if start < end {
-                    set(start, end, pending.protection());
+                    self.close_for(pending, start, end);
                 }
             }
+        }
+    }
+
+    /// Protects pages for a copy, except where a call to the system would then fail.
+    fn close_for(&self, copy: &Pending, mut start: usize, end: usize) {
+        while start < end {
+            let in_the_way = self.busy.iter().filter(|busy| busy.is_refused(copy)).map(Busy::pages);
+            let next = in_the_way.filter(|&(first, last)| first < end && start < last).min();
+            let (first, last) = next.unwrap_or((end, end));
+            if start < first {
+                set(start, first, copy.protection());
+            }
+            start = last;
         }
     }
 
@@ -374,8 +497,8 @@ fn watch_faults() {
 }
 
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the system gives a valid description of the fault.
-    let address = unsafe { (*info).si_addr() } as usize;
+    // SAFETY: the system gives a valid description of the signal.
+    let (address, code) = unsafe { ((*info).si_addr() as usize, (*info).si_code) };
     // SAFETY: as above; bit 1 of the error code tells a write.
     let writes = unsafe {
         let machine = &(*context.cast::<libc::ucontext_t>()).uc_mcontext;
@@ -383,7 +506,8 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     };
     // SAFETY: the thread's own error number, which the code around the fault must find unchanged.
     let error = unsafe { *libc::__errno_location() };
-    if access_at(address, writes) {
+    // Without a fault somebody has sent the signal; within the lock it is none of the program's accesses.
+    if code > 0 && !INSIDE.get() && access_at(address, writes) {
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = error };
         return;
@@ -401,9 +525,7 @@ fn access_at(address: usize, writes: bool) -> bool {
             protection.open(touches);
         }
         // Another copy may be pending beside it on this page: it is no longer watched.
-        let page = address / PAGE * PAGE;
-        set(page, page + PAGE, libc::PROT_READ | libc::PROT_WRITE);
-        Some(conflicts)
+        protection.open_pages(address, address + 1).then_some(conflicts)
     });
     if conflicts == Some(true) {
         record_access(address, writes);
@@ -414,11 +536,26 @@ fn access_at(address: usize, writes: bool) -> bool {
 /// A fault that is the program's own goes where it would have gone.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let previous = *PREVIOUS.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(previous) = previous.filter(|previous| previous.sa_sigaction > libc::SIG_IGN) else {
-        // SAFETY: the instruction faults again, and the system ends the process as it would have.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // SAFETY: the system gives a valid description of the signal.
+    let sent = unsafe { (*info).si_code } <= 0;
+    if sent && previous.is_some_and(|previous| previous.sa_sigaction == libc::SIG_IGN) {
+        return;
+    }
+    // A handler that ends by raising the signal for the one before it means us.
+    let again = PASSING.get();
+    let handler = previous.filter(|previous| !again && previous.sa_sigaction > libc::SIG_IGN);
+    let Some(previous) = handler else {
+        // SAFETY: the instruction faults again, or the signal is sent again, and the system ends the process as it
+        // would have.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            if sent {
+                libc::raise(signal);
+            }
+        }
         return;
     };
+    PASSING.set(true);
     // SAFETY: the handler that was installed, called as it asked to be.
     unsafe {
         if previous.sa_flags & libc::SA_SIGINFO != 0 {
@@ -430,6 +567,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
             handler(signal);
         }
     }
+    PASSING.set(false);
 }
 
 #[cfg(test)]
@@ -561,19 +699,59 @@ mod tests {
     }
 
     #[test]
-    fn the_system_finds_open_pages() {
+    fn the_system_finds_open_pages_as_long_as_it_is_at_them() {
         let start = allocate(2 * PAGE).expect("a mapping");
-        let inside = |protection: &mut Protection| {
-            protection.pending.iter().filter(|copy| copy.start == start).count()
-        };
+        let count =
+            || with(|protection| protection.pending.iter().filter(|copy| copy.start == start).count());
+        assert!(with(|protection| protection.watch(start, |_| true)));
         with(|protection| protection.add(pending(start, start + 64, false)));
-        system_access(start, 64, false);
+        system_begins(start, 64, false);
         assert!(!may_write(start), "reading an upload is no conflict");
-        system_access(start + 64, 64, true);
-        assert!(may_write(start) && with(inside) == 1, "beside the copy");
+        system_ends(start, 64, false, 64);
+        assert_eq!(count(), 1);
+
+        system_begins(start + 64, 64, true);
+        assert!(may_write(start));
+        with(|protection| protection.add(pending(start, start + PAGE + 1, true)));
+        assert!(
+            may_write(start) && !may_read(start + PAGE),
+            "a copy that begins meanwhile leaves that page open"
+        );
+        with(|protection| protection.open(|copy| copy.start == start && copy.hides));
+        system_ends(start + 64, 64, true, 64);
+        assert!(!may_write(start) && count() == 1, "beside the copy");
+
         with(|protection| protection.add(pending(start, start + 64, true)));
-        system_access(start, 1, false);
-        assert!(may_read(start) && with(inside) == 1, "the download has been read");
+        system_begins(start, 64, false);
+        assert!(may_read(start));
+        system_ends(start, 64, false, 0);
+        assert!(!may_read(start) && count() == 2, "nothing came");
+        system_begins(start, 64, false);
+        system_ends(start, 64, false, 1);
+        assert!(may_read(start) && !may_write(start) && count() == 1, "the download has been read");
+        release(start);
+    }
+
+    #[test]
+    fn memory_beyond_the_most_regions_has_one_mapping() {
+        let kept: Vec<usize> = std::iter::from_fn(|| allocate(1)).take(MOST_REGIONS + 1).collect();
+        assert!(kept.len() <= MOST_REGIONS && kept.len() > MOST_REGIONS / 2);
+        for start in kept {
+            assert!(release(start));
+        }
+    }
+
+    #[test]
+    fn a_handler_within_the_lock_goes_on() {
+        let start = allocate(PAGE).expect("a mapping");
+        with(|protection| {
+            protection.watch(start, |_| true);
+        });
+        INSIDE.set(true);
+        system_begins(start, 1, true);
+        system_ends(start, 1, true, 1);
+        INSIDE.set(false);
+        assert!(!with(|protection| protection.busy.iter().any(|busy| busy.start == start)));
         release(start);
     }
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -151,7 +152,7 @@ pub fn capture_with_caller(py: Python<'_>) -> (Stack, bool) {
     (capture(py), stack::capture(py).frames.by_user)
 }
 
-/// Called by the recorder before what has no context.
+/// Called by the recorder before what has no context; `may_wait`: 0 for the interpreter not at all, 1 as long as it takes.
 pub unsafe extern "C" fn locate(may_wait: u32) {
     if !holds_interpreter() && (may_wait == 0 || !has_python_state()) {
         return;
@@ -160,7 +161,50 @@ pub unsafe extern "C" fn locate(may_wait: u32) {
         return;
     }
     // A panic must not unwind into the runtime's caller; its message has been printed.
-    drop(std::panic::catch_unwind(|| attach(locate_callback)));
+    drop(std::panic::catch_unwind(|| {
+        if may_wait == LIMITED && !holds_interpreter() {
+            locate_from_elsewhere();
+        } else {
+            attach(locate_callback);
+        }
+    }));
+}
+
+/// The recorder's number for an interpreter that is waited for only so long.
+const LIMITED: u32 = 2;
+
+/// How long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Has another thread take the interpreter and look at this one's frames. If that lasts too long the place is the last
+/// that is known.
+fn locate_from_elsewhere() {
+    struct State(*mut ffi::PyThreadState);
+    // SAFETY: only looked at with the interpreter held.
+    unsafe impl Send for State {}
+    // SAFETY: the function may be called from any thread.
+    let state = State(unsafe { ffi::PyGILState_GetThisThreadState() });
+    let (tell, told) = std::sync::mpsc::channel();
+    let given_up = Arc::new(AtomicBool::new(false));
+    let is_late = Arc::clone(&given_up);
+    let look = move || {
+        let state = state;
+        Python::try_attach(|py| {
+            if !is_late.load(Ordering::SeqCst) {
+                // SAFETY: the thread waits, or has just given up; it cannot end its Python without the interpreter.
+                let _receiver_may_be_gone = tell.send(unsafe { stack::capture_elsewhere(py, state.0) });
+            }
+        });
+    };
+    if std::thread::Builder::new().spawn(look).is_err() {
+        return;
+    }
+    match told.recv_timeout(PATIENCE) {
+        Ok(stack) => {
+            apply(Context { site: stack.site, block_name: stack.block_name, ..Context::default() });
+        }
+        Err(_) => given_up.store(true, Ordering::SeqCst),
+    }
 }
 
 /// Runs `action` with the interpreter, unless that is going down.

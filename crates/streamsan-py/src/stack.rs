@@ -189,10 +189,45 @@ pub fn capture(py: Python<'_>) -> Rc<Captured> {
     captured
 }
 
+thread_local! {
+    /// The state of the thread whose frames are walked here instead of this thread's own, or null.
+    static ELSEWHERE: Cell<*mut ffi::PyThreadState> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// The stack of another thread, as in [`capture`]; to be called on a thread that runs no Python of its own.
+///
+/// # Safety
+///
+/// The thread of this state lives as long as the interpreter is held.
+pub unsafe fn capture_elsewhere(py: Python<'_>, state: *mut ffi::PyThreadState) -> Stack {
+    ELSEWHERE.set(state);
+    let stack = capture(py).stack;
+    ELSEWHERE.set(std::ptr::null_mut());
+    stack
+}
+
+/// The innermost frame.
+fn innermost(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
+    type FrameOfThread = unsafe extern "C" fn(*mut ffi::PyThreadState) -> *mut PyObject;
+    static FRAME_OF_THREAD: OnceLock<Option<FrameOfThread>> = OnceLock::new();
+    let state = ELSEWHERE.get();
+    if state.is_null() {
+        // SAFETY: the interpreter is attached; the result is a borrowed reference or null.
+        return unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<PyObject>()) };
+    }
+    let function = FRAME_OF_THREAD.get_or_init(|| {
+        // SAFETY: as in `accessors`.
+        unsafe {
+            std::mem::transmute::<*mut c_void, Option<FrameOfThread>>(symbol(c"PyThreadState_GetFrame"))
+        }
+    });
+    // SAFETY: a living thread's state, as `capture_elsewhere`'s caller promises; a new reference or null.
+    function.and_then(|function| unsafe { Bound::from_owned_ptr_or_opt(py, function(state)) })
+}
+
 /// Calls `action` with each frame and its code, innermost first.
 fn for_each_frame<'py>(py: Python<'py>, mut action: impl FnMut(&Bound<'py, PyAny>, &Bound<'py, PyAny>)) {
-    // SAFETY: the interpreter is attached; the result is a borrowed reference or null.
-    let mut next = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<PyObject>()) };
+    let mut next = innermost(py);
     for _ in 0..DEPTH {
         let Some(frame) = next else { break };
         let Some(code) = code(&frame) else { break };
@@ -254,7 +289,10 @@ impl Frames {
 
 fn describe(frame: &Bound<'_, PyAny>, code: &Bound<'_, PyAny>, instruction: c_int) -> Option<Known> {
     let nested = DESCRIBING.replace(true);
+    // What Python runs here is this thread's.
+    let elsewhere = ELSEWHERE.replace(std::ptr::null_mut());
     let known = frames::describe(frame, code, instruction, !nested);
+    ELSEWHERE.set(elsewhere);
     DESCRIBING.set(nested);
     match known {
         Ok(known) => Some(known),

@@ -16,6 +16,7 @@ use crate::process::{ask, recorder, without_unwinding};
 use crate::questions::{question, settle_others};
 use crate::ranges::{annotate, range_begin, range_end, settle, trace_path};
 use crate::recorder::Known;
+use crate::recorder::Waiting;
 use crate::table::{Locator, RawAccess, RawFrame, RecorderTable, TABLE_VERSION, TorchCallback};
 
 static TABLE: RecorderTable = RecorderTable {
@@ -312,14 +313,14 @@ impl Recorder {
         }
     }
 
-    /// The host touches the byte at `address`, seen as a fault of the calling thread.
+    /// The host touches the byte at `address`, seen as a fault of the calling thread or as its call to the system.
     pub fn memory_access(&self, address: u64, mode: AccessMode) {
         if self.faults_ignored.load(Ordering::Relaxed) > 0 {
             return;
         }
         // NumPy, ctypes and calls that wait for a file let go of the interpreter while they touch memory: it is waited
-        // for, to have the place in the program.
-        self.locate(true);
+        // for, to have the place in the program. Who holds it may wait for a lock of the code that faults.
+        self.locate_while(Waiting::Limited);
         let mut thread = self.begin();
         let found = self.known().blocks.resolve(address);
         let Some((block, offset)) = found else { return };

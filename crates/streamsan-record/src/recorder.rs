@@ -16,6 +16,15 @@ use crate::thread::Thread;
 use crate::writer::TraceFile;
 use crate::{RecordError, StartOptions};
 
+/// How long the torch layer may wait for the interpreter to say where the program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    Never = 0,
+    Unlimited = 1,
+    /// Some time: the holder of the interpreter may wait for the caller.
+    Limited = 2,
+}
+
 /// Records what a process does with CUDA into one trace file.
 ///
 /// Handles are CUDA's own, as `u64`; stream handle 0 is the legacy default stream of `device`. Calls are made
@@ -264,11 +273,16 @@ impl Recorder {
     /// Has the torch layer say where the program is, if nothing on this thread has a context. To be called with no
     /// lock held; `may_wait`: for the interpreter too.
     pub fn locate(&self, may_wait: bool) {
+        self.locate_while(if may_wait { Waiting::Unlimited } else { Waiting::Never });
+    }
+
+    /// The same.
+    pub(crate) fn locate_while(&self, waiting: Waiting) {
         if let Some(locate) = self.locator.get()
             && self.thread().context.label == StringId(0)
         {
             // SAFETY: the torch layer's function may be called from any thread.
-            unsafe { locate(u32::from(may_wait)) }
+            unsafe { locate(waiting as u32) }
         }
     }
 
