@@ -580,7 +580,8 @@ mod tests {
     }
 
     fn pending(start: usize, end: usize, hides: bool) -> Pending {
-        Pending { start, end, hides, chain: chain(), position: 1 }
+        // Never passed: tests beside this one make calls, after which what is done is opened.
+        Pending { start, end, hides, chain: chain(), position: u64::MAX }
     }
 
     /// Lets the system look at a byte: it answers where a program would fault. Past `system_calls`, which would open
@@ -730,15 +731,6 @@ mod tests {
         system_ends(start, 64, false, 1);
         assert!(may_read(start) && !may_write(start) && count() == 1, "the download has been read");
         release(start);
-    }
-
-    #[test]
-    fn memory_beyond_the_most_regions_has_one_mapping() {
-        let kept: Vec<usize> = std::iter::from_fn(|| allocate(1)).take(MOST_REGIONS + 1).collect();
-        assert!(kept.len() <= MOST_REGIONS && kept.len() > MOST_REGIONS / 2);
-        for start in kept {
-            assert!(release(start));
-        }
     }
 
     #[test]
