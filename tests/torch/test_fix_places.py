@@ -10,16 +10,22 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+COMMAND = [sys.executable, "-m", "streamsan"]
+
+
+def findings(program, trace, folder):
+    """Records a program in a folder and returns the findings of its trace."""
+    run = [*COMMAND, "run", "--device", "virtual", "--no-check", "-o", str(trace), str(program)]
+    subprocess.run(run, cwd=folder, check=True, capture_output=True, timeout=300)
+    check = [*COMMAND, "check", "--output-format", "json", str(trace)]
+    done = subprocess.run(check, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return json.loads(done.stdout)["findings"]
+
+
 def test_the_line_that_knows_the_streams(tmp_path):
-    trace = str(tmp_path / "run.sstrace")
-    command = [sys.executable, "-m", "streamsan"]
     program = "examples/streaming/bad.py"
-    run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, program]
-    subprocess.run(run, cwd=ROOT, check=True, capture_output=True, timeout=300)
-    check = [*command, "check", "--output-format", "json", trace]
-    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     lines = (ROOT / program).read_text().splitlines()
-    fixes = [finding["fix"] for finding in json.loads(done.stdout)["findings"]]
+    fixes = [finding["fix"] for finding in findings(program, tmp_path / "run.sstrace", ROOT)]
     assert all(fix["verified"] for fix in fixes)
     # The read is in `double`, which knows no stream; its caller knows both.
     assert fixes[0]["insert"] == "compute.wait_stream(up)"
@@ -78,17 +84,12 @@ Scale.apply(x * 3).sum().backward()
 def test_a_statement_that_issues_both_has_the_wait_inside(tmp_path, source, line, waited_for):
     program = tmp_path / "program.py"
     program.write_text(source)
-    trace = str(tmp_path / "run.sstrace")
-    command = [sys.executable, "-m", "streamsan"]
-    run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, str(program)]
-    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, timeout=300)
-    check = [*command, "check", "--output-format", "json", trace]
-    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    (finding,) = json.loads(done.stdout)["findings"]
+    trace = tmp_path / "run.sstrace"
+    (finding,) = findings(program, trace, tmp_path)
     assert finding["rule"] == "SS101"
     assert not finding["fix"]["verified"]
     text = subprocess.run(
-        [*command, "check", trace], cwd=tmp_path, capture_output=True, text=True, check=False
+        [*COMMAND, "check", str(trace)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     wait = f"make the default stream wait: torch.cuda.default_stream().wait_stream({waited_for})"
     words = " ".join(text.stdout.split())
@@ -110,14 +111,8 @@ NAMES = {
 
 @pytest.mark.parametrize("script", NAMES)
 def test_a_name_is_used_where_it_means_that_stream(tmp_path, script):
-    trace = str(tmp_path / "run.sstrace")
     program = ROOT / "tests" / "torch" / "fail" / script
-    command = [sys.executable, "-m", "streamsan"]
-    run = [*command, "run", "--device", "virtual", "--no-check", "-o", trace, str(program)]
-    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, timeout=300)
-    check = [*command, "check", "--output-format", "json", trace]
-    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    (finding,) = json.loads(done.stdout)["findings"]
+    (finding,) = findings(program, tmp_path / "run.sstrace", tmp_path)
     code, line = NAMES[script]
     fix = finding["fix"]
     assert (fix["insert"], fix["verified"]) == (code, True)
@@ -128,6 +123,6 @@ def test_a_name_is_used_where_it_means_that_stream(tmp_path, script):
     source.insert(fix["line"] - 1, indent + fix["insert"])
     mended = tmp_path / "mended.py"
     mended.write_text("\n".join(source))
-    run = [*command, "run", "--device", "virtual", "-o", str(tmp_path / "mended.sstrace"), str(mended)]
+    run = [*COMMAND, "run", "--device", "virtual", "-o", str(tmp_path / "mended.sstrace"), str(mended)]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
