@@ -69,9 +69,10 @@ fn runtime_at(caller: usize) -> usize {
     linked(caller as usize)
 }
 
-/// Machine code that keeps all arguments and has `choose` look at the caller; then `$then` follows.
-macro_rules! chosen_by_caller {
-    ($($then:expr),*; $($operand:tt)*) => {
+/// Machine code that runs `$first` while the arguments in registers are kept on the stack, and then `$then` with all of
+/// them as they were. For `$first` the return address is at `[rsp + 56]`, and calls may be made.
+macro_rules! keeping_arguments {
+    ($($first:expr),*; $($then:expr),*; $($operand:tt)*) => {
         core::arch::naked_asm!(
             "push rdi",
             "push rsi",
@@ -80,8 +81,7 @@ macro_rules! chosen_by_caller {
             "push r8",
             "push r9",
             "sub rsp, 8",
-            "mov rdi, [rsp + 56]",
-            "call {choose}",
+            $($first,)*
             "add rsp, 8",
             "pop r9",
             "pop r8",
@@ -90,8 +90,18 @@ macro_rules! chosen_by_caller {
             "pop rsi",
             "pop rdi",
             $($then,)*
-            choose = sym $crate::callers::choose,
             $($operand)*
+        )
+    };
+}
+pub(crate) use keeping_arguments;
+
+/// Machine code that has `choose` look at the caller, and goes on with `$then`.
+macro_rules! chosen_by_caller {
+    ($($then:expr),*; $($operand:tt)*) => {
+        $crate::callers::keeping_arguments!(
+            "mov rdi, [rsp + 56]", "call {choose}"; $($then),*;
+            choose = sym $crate::callers::choose, $($operand)*
         )
     };
 }

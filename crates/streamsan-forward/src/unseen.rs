@@ -28,27 +28,9 @@ macro_rules! unseen {
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
             static ENTRY: Entry = crate::real::entry!($name);
-            core::arch::naked_asm!(
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "sub rsp, 8",
-                "lea rdi, [rip + {entry}]",
-                "mov rsi, [rsp + 56]",
-                "call {tell}",
-                "add rsp, 8",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "jmp rax",
-                entry = sym ENTRY,
-                tell = sym tell,
+            $crate::callers::keeping_arguments!(
+                "lea rdi, [rip + {entry}]", "mov rsi, [rsp + 56]", "call {tell}"; "jmp rax";
+                entry = sym ENTRY, tell = sym tell
             )
         }
     )*};
