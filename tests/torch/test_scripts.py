@@ -2,6 +2,7 @@
 
 # (1)                              names this line
 # error: [SS101] after (1)         the finding's later access is on this line, its earlier one on line (1)
+# advice: [SS703]                  advice is given for this line (advice/, and pages of its rules)
     #@ gpus: 2                         it needs two devices
 """
 
@@ -17,7 +18,7 @@ from device import options
 HERE = Path(__file__).resolve().parent
 LABEL = re.compile(r"#\s*(?:.*\s)?\((\d+)\)\s*$")
 DEVICES = re.compile(r"^#@ gpus: (\d+)$", re.MULTILINE)
-EXPECTATION = re.compile(r"#\s*(error|warning): \[(SS\d{3})\](?: after \((\d+)\))?")
+EXPECTATION = re.compile(r"#\s*(error|warning|advice): \[(SS\d{3})\](?: after \((\d+)\))?")
 
 
 def expectations(source):
@@ -28,7 +29,7 @@ def expectations(source):
         if (label := LABEL.search(EXPECTATION.sub("", line))) is not None:
             labels[label[1]] = number
     return sorted(
-        (rule, level, labels[earlier] if earlier else None, number)
+        (rule, "note" if level == "advice" else level, labels[earlier] if earlier else None, number)
         for number, line in enumerate(lines, 1)
         for level, rule, earlier in EXPECTATION.findall(line)
     )
@@ -41,15 +42,15 @@ def user_line(place, file):
     return None
 
 
-def findings(file, folder, *runner):
+def findings(file, folder, *runner, command="check"):
     trace = folder / f"{file.stem}.sstrace"
-    command = [sys.executable, "-m", "streamsan"]
+    streamsan = [sys.executable, "-m", "streamsan"]
     devices = DEVICES.search(file.read_text())
-    run = [*command, "run", *options(devices[1] if devices else 1)]
+    run = [*streamsan, "run", *options(devices[1] if devices else 1)]
     run += ["--no-check", "-o", str(trace), *runner, str(file)]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    check = [*command, "check", "--output-format", "json", str(trace)]
+    check = [*streamsan, command, "--output-format", "json", str(trace)]
     done = subprocess.run(check, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)

@@ -35,6 +35,8 @@ pub struct Finding {
     pub removes: usize,
     /// Further statements, in order.
     pub notes: Vec<Note>,
+    /// Rules of the family [`Advice`](crate::Family::Advice): what was counted, and what to change.
+    pub advice: Option<Box<Advised>>,
     /// Stable identity across runs: a hash of the rule and, of both places, the file's name, the function and the
     /// label. No line numbers: they change with every edit above.
     pub fingerprint: u64,
@@ -47,6 +49,40 @@ impl Finding {
     pub fn level(&self) -> Level {
         self.set_level.unwrap_or(self.rule.level())
     }
+}
+
+/// What a piece of advice counted. Nothing in it is a time: a log has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advised {
+    /// Executions of the line, or what else [`Finding::count`] is a part of.
+    pub executions: u64,
+    /// Operations that it concerned.
+    pub operations: u64,
+    /// Bytes that it concerned.
+    pub bytes: u64,
+    /// What there is to say for its rule.
+    pub measured: Measured,
+    /// Whether the log was checked again with the change made, and nothing new appeared. `None`: there is nothing that
+    /// could be tried, as for a call that is to be made elsewhere.
+    pub verified: Option<bool>,
+}
+
+/// What a piece of advice counted, by rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// SS703: a wait that ordered nothing new.
+    Redundant(Cover),
+    /// SS707: `record_stream` where the owner stream was ordered after the use anyway.
+    OversizedRecord,
+}
+
+/// Why a wait ordered nothing new, the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// The stream that was waited for; `None` if the host waited.
+    pub awaited: Option<StreamId>,
+    /// The last wait of the same stream for it that did order something, and its call stack.
+    pub earlier: Option<(OpNumber, SiteId)>,
 }
 
 /// One operation of a finding.

@@ -155,6 +155,7 @@ impl Grouper {
             removed_by: None,
             removes: 0,
             notes: near_misses(tables, hazard, engine),
+            advice: None,
             fingerprint: fingerprint(hazard.rule, first.as_ref(), &second, tables),
             set_level: None,
         }

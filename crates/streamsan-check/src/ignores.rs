@@ -261,6 +261,23 @@ impl IgnoreState {
         hidden
     }
 
+    /// Whether this advice is not wanted where it is for. Then all of its occurrences are counted.
+    pub(crate) fn hides_advice(&mut self, rule: Rule, origin: Origin, count: u64, tables: &Tables) -> bool {
+        if self.entries.is_empty() {
+            return false;
+        }
+        let line = Line::of(origin.site, tables);
+        let mut hidden = false;
+        for index in self.of_origin(origin, tables) {
+            let entry = &mut self.entries[index];
+            if entry.rules.contains(&rule) {
+                *entry.hidden.entry((rule, line, line)).or_default() += count;
+                hidden = true;
+            }
+        }
+        hidden
+    }
+
     /// Those that were met, in a fixed order.
     pub(crate) fn ignored(&self) -> Vec<Ignored> {
         let met = self.entries.iter().filter(|entry| entry.met.is_some());
@@ -277,9 +294,12 @@ impl IgnoreState {
         ignored
     }
 
-    /// SS903: those that were met and left out nothing.
-    pub(crate) fn unused(&self, tables: &Tables) -> Vec<Finding> {
-        let idle = |entry: &&Entry| entry.hidden.is_empty() && !entry.rules.contains(&Rule::Ss903);
+    /// SS903: those that were met and left out nothing. Where no advice was looked for (`advised`), nothing can be said of
+    /// those that are for advice.
+    pub(crate) fn unused(&self, advised: bool, tables: &Tables) -> Vec<Finding> {
+        let judged = |entry: &Entry| advised || entry.rules.iter().all(|rule| !rule.is_advice());
+        let idle =
+            |entry: &&Entry| entry.hidden.is_empty() && !entry.rules.contains(&Rule::Ss903) && judged(entry);
         self.entries
             .iter()
             .filter(idle)
@@ -382,6 +402,7 @@ fn unused(entry: &Entry, number: OpNumber, origin: Origin, tables: &Tables) -> F
         removed_by: None,
         removes: 0,
         notes,
+        advice: None,
         fingerprint: fingerprint(Rule::Ss903, None, &second, tables),
         set_level: None,
     }

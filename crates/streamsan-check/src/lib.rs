@@ -15,6 +15,7 @@
 //! What it can miss: accesses that are not in the log, order between processes, and any order of calls that
 //! this run did not take. One run's order is checked, whatever its timing was.
 
+mod advise;
 mod ask;
 mod bindings;
 mod blocks;
@@ -36,13 +37,16 @@ mod shadow;
 mod verify;
 
 pub use ask::Question;
-pub use finding::{Actor, Finding, Fix, FixAction, Memory, Note, Occurrences, OrderedUpTo, Place};
+pub use finding::{
+    Actor, Advised, Cover, Finding, Fix, FixAction, Measured, Memory, Note, Occurrences, OrderedUpTo, Place,
+};
 pub use hazard::{Hazard, Origin};
 pub use ignores::{IgnoreComment, IgnoreFiles, IgnoreSource, Ignored, Ignores};
 pub use live::LiveCheck;
 pub use report::{Coverage, Gap, Report};
 pub use rules::{Family, Level, Rule};
 
+use advise::Advisor;
 use edges::Edges;
 use engine::{Engine, Sink};
 use group::Grouper;
@@ -62,6 +66,8 @@ pub struct Config {
     pub levels: Vec<(Rule, Level)>,
     /// Check as if a wait for everything stood before these lines.
     pub assume: Vec<Assumed>,
+    /// Give advice too (SS701 to SS707): what the program does more of than it needs.
+    pub advise: bool,
 }
 
 impl Config {
@@ -98,21 +104,31 @@ pub struct Region {
 /// ```
 pub fn check(log: &dyn Log, config: &Config) -> Report {
     let mut grouper = Grouper::default();
-    let assumed = Edges::new([], &config.assume, log.tables());
-    let engine = walk(log, assumed, config, &mut grouper);
-    let mut report = outcome(&engine, &grouper, log.tables());
+    let tables = log.tables();
+    let mut engine = Engine::new(Edges::new([], &config.assume, tables), config);
+    let mut advisor = config.advise.then(|| Advisor::new(config));
+    log.read(&mut |event, accesses| {
+        engine.event(event, accesses, tables, &mut grouper);
+        if let Some(advisor) = &mut advisor {
+            advisor.event(event, accesses, tables, &engine);
+        }
+    });
+    // Before ignores are judged: what is for advice is used by it.
+    let advice = advisor.map(|advisor| advisor.finish(log, config, &mut engine));
+    let mut report = outcome(&engine, &grouper, config.advise, tables);
     verify::verify(log, config, &mut report.findings);
+    report.findings.extend(advice.into_iter().flatten());
     finish(&mut report, config, log.tables());
     verify::relate(log, config, report.coverage.events, &mut report.findings);
     report
 }
 
 /// What is known after some events.
-fn outcome(engine: &Engine, grouper: &Grouper, tables: &Tables) -> Report {
+fn outcome(engine: &Engine, grouper: &Grouper, advised: bool, tables: &Tables) -> Report {
     let gaps = grouper.gaps();
     let coverage = Coverage { opaque: opaque(&gaps), ..engine.coverage() };
     let mut findings = grouper.finish(tables);
-    findings.extend(engine.ignores.unused(tables));
+    findings.extend(engine.ignores.unused(advised, tables));
     group::sort(&mut findings);
     Report { findings, gaps, coverage, hidden: 0, ignored: engine.ignores.ignored() }
 }

@@ -75,7 +75,7 @@ impl LiveCheck {
     /// What [`check`](crate::check) would say of the log so far, but for what needs a second reading: no fix is
     /// verified, and no finding says which other one it goes away with.
     pub fn report(&self, tables: &Tables) -> Report {
-        let mut report = outcome(&self.engine, &self.grouper, tables);
+        let mut report = outcome(&self.engine, &self.grouper, false, tables);
         finish(&mut report, &self.config, tables);
         report
     }

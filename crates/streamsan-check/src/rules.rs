@@ -48,6 +48,10 @@ pub enum Rule {
     Ss601,
     /// The same, though another stream waits for the collective.
     Ss602,
+    /// A stream or the host waits for what is ordered already.
+    Ss703,
+    /// `record_stream` that order makes needless.
+    Ss707,
     /// The trace does not hold everything that happened.
     Ss901,
     /// Operations whose accesses are not known.
@@ -82,6 +86,8 @@ pub enum Family {
     Graphs,
     /// Collectives.
     Collectives,
+    /// What a program that may be right does more of than it needs.
+    Advice,
     /// The tool itself.
     Tool,
 }
@@ -130,6 +136,8 @@ const ROWS: &[Row] = rows! {
     Ss502 "SS502" "graph-output-overwritten"    Error   Graphs;
     Ss601 "SS601" "collective-buffer-touched"   Error   Collectives;
     Ss602 "SS602" "wait-on-other-stream"        Error   Collectives;
+    Ss703 "SS703" "redundant-wait"              Note    Advice;
+    Ss707 "SS707" "oversized-record"            Note    Advice;
     Ss901 "SS901" "incomplete-trace"            Note    Tool;
     Ss902 "SS902" "unknown-access"              Note    Tool;
     Ss903 "SS903" "unused-ignore"               Warning Tool;
@@ -158,6 +166,11 @@ impl Rule {
     /// How serious it is.
     pub fn level(self) -> Level {
         self.row().level
+    }
+
+    /// Whether it is advice, which is given only where it is asked for.
+    pub fn is_advice(self) -> bool {
+        self.family() == Family::Advice
     }
 
     /// What it is about.

@@ -14,7 +14,7 @@ use streamsan_trace::{Event, Frame, GapReason, Log, OpNumber, SiteId, StringId, 
 
 /// The keys of all hazards that remain.
 #[derive(Default)]
-struct Remaining(HashSet<Key>);
+pub(crate) struct Remaining(pub(crate) HashSet<Key>);
 
 impl Sink for Remaining {
     fn hazard(&mut self, hazard: &Hazard, _: &Engine, tables: &Tables) {

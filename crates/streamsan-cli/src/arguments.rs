@@ -2,7 +2,7 @@
 
 use crate::graph::GraphArguments;
 use crate::log::{LOG_HELP, LogArguments};
-use crate::status::{CHECK_HELP, RUN_HELP};
+use crate::status::{ADVISE_HELP, CHECK_HELP, RUN_HELP};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -42,6 +42,9 @@ pub(crate) enum Command {
     /// Check recorded traces
     #[command(after_help = CHECK_HELP)]
     Check(CheckArguments),
+    /// Check recorded traces, and say what costs time or memory without need
+    #[command(after_help = ADVISE_HELP)]
+    Advise(CheckArguments),
     /// Draw who waits for whom, or the operations around a finding
     #[command(after_help = "Exit status: 0, or 2 if there is nothing to draw.")]
     Graph(GraphArguments),

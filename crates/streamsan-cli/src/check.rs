@@ -1,4 +1,4 @@
-//! `streamsan check`: recorded traces.
+//! `streamsan check` and `streamsan advise`: recorded traces.
 
 use crate::ExitStatus;
 use crate::arguments::CheckArguments;
@@ -11,11 +11,12 @@ use crate::wanted::Wanted;
 use std::path::{Path, PathBuf};
 use streamsan_report::{ColorChoice, Format};
 
-pub(crate) fn check(arguments: &CheckArguments, color: ColorChoice) -> Result<i32, Fault> {
+/// `advise`: whether advice is given too.
+pub(crate) fn check(arguments: &CheckArguments, advise: bool, color: ColorChoice) -> Result<i32, Fault> {
     // Mistakes in the arguments are said before minutes of work.
     let files = output_files(&arguments.outputs, arguments.force)?;
     refuse_twice(&arguments.traces)?;
-    let mut wanted = Wanted::new(&arguments.wanted, &arguments.assume_sync_before)?;
+    let mut wanted = Wanted::new(&arguments.wanted, &arguments.assume_sync_before)?.advising(advise);
     if let Some(path) = &arguments.write_baseline {
         // What is a baseline is meant to be renewed.
         refuse_to_overwrite(path, arguments.force || Baseline::read(path).is_ok())?;

@@ -66,7 +66,8 @@ fn start(args: &[OsString]) -> i32 {
     let color = arguments.color.into();
     let outcome = match arguments.command {
         Command::Run(arguments) => run::run(&arguments, args, color),
-        Command::Check(arguments) => check::check(&arguments, color),
+        Command::Check(arguments) => check::check(&arguments, false, color),
+        Command::Advise(arguments) => check::check(&arguments, true, color),
         Command::Graph(arguments) => graph::graph(&arguments),
         Command::Log(arguments) => log::log(&arguments, color),
         Command::Explain(arguments) => explain::explain(&arguments),

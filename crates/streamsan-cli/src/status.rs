@@ -36,6 +36,17 @@ Exit status:
    2  wrong usage, a trace that cannot be read, or a bug in streamsan
    4  a trace holds no operation, or a part of it was lost and there are no errors in the rest";
 
+/// The table in `streamsan advise --help`.
+pub(crate) const ADVISE_HELP: &str = "\
+Advice is the rules SS7, given beside the findings of `check`; --select SS7 leaves those out. What it means, and what
+it cannot know: docs/advice.md, `streamsan explain SS703`.
+
+Exit status: as of `check`. Advice never counts, unless --error or --warn give its rules another level.
+   0  no errors
+   1  errors found, or warnings with --error-on-warning; 0 with --exit-zero
+   2  wrong usage, a trace that cannot be read, or a bug in streamsan
+   4  a trace holds no operation, or a part of it was lost and there are no errors in the rest";
+
 /// The table in `streamsan run --help`.
 pub(crate) const RUN_HELP: &str = "\
 Exit status:
@@ -50,13 +61,15 @@ Options of streamsan come before SCRIPT, -m or --; all that follows belongs to t
 
 #[cfg(test)]
 mod tests {
-    use super::{CHECK_HELP, ExitStatus, RUN_HELP};
+    use super::{ADVISE_HELP, CHECK_HELP, ExitStatus, RUN_HELP};
 
     #[test]
     fn help_names_every_status() {
         for status in [ExitStatus::Clean, ExitStatus::Errors, ExitStatus::Usage, ExitStatus::NothingCaptured]
         {
-            assert!(CHECK_HELP.contains(&format!("\n{:>4}  ", status.code())), "{status:?}");
+            for help in [CHECK_HELP, ADVISE_HELP] {
+                assert!(help.contains(&format!("\n{:>4}  ", status.code())), "{status:?}");
+            }
         }
         for status in
             [ExitStatus::Clean, ExitStatus::ErrorsInRun, ExitStatus::Usage, ExitStatus::NothingCaptured]

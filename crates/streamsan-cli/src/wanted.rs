@@ -66,6 +66,12 @@ impl Wanted {
         Self { config: Config { levels, ..Config::default() }, ..Self::default() }
     }
 
+    /// Gives advice too, or not.
+    pub(crate) fn advising(mut self, advise: bool) -> Self {
+        self.config.advise = advise;
+        self
+    }
+
     /// Does not read the baseline: it is about to be written.
     pub(crate) fn without_baseline(mut self) -> Self {
         self.baseline = None;

@@ -40,8 +40,8 @@ fn explains() {
         "error: there is no rule SS1011\nhelp: did you mean `streamsan explain SS101`?",
     );
     workplace.refuses(
-        "explain SS777",
-        "error: there is no rule SS777\nhelp: `streamsan explain rules` lists them",
+        "explain SS888",
+        "error: there is no rule SS888\nhelp: `streamsan explain rules` lists them",
     );
 }
 
@@ -118,7 +118,7 @@ fn version() {
 fn page_of_the_command_line_is_current() {
     let workplace = Workplace::new();
     let mut page = include_str!("support/cli.md").to_owned();
-    for command in ["", "run", "check", "graph", "log", "explain", "demo", "doctor"] {
+    for command in ["", "run", "check", "advise", "graph", "log", "explain", "demo", "doctor"] {
         let said = workplace.run(format!("{command} --help").trim());
         assert_eq!(said.code, 0);
         let title = format!("streamsan {command}");

@@ -4,6 +4,7 @@
 //! they can change.
 
 use crate::advice::{Advice, gone_with};
+use crate::advised::Change;
 use crate::concise::level;
 use crate::gaps;
 use crate::headline::{hazard, headline};
@@ -80,9 +81,20 @@ pub(crate) struct Finding<'a> {
     /// How many other findings the fix of this one alone also removes.
     pub(crate) removes: usize,
     pub(crate) notes: Vec<String>,
+    /// Advice only: what was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) advice: Option<Counted>,
     /// The fix in one sentence, or which other fix removes this finding too.
     #[serde(skip)]
     pub(crate) help: Option<String>,
+}
+
+/// What a piece of advice counted.
+#[derive(Serialize)]
+pub(crate) struct Counted {
+    executions: u64,
+    operations: u64,
+    bytes: u64,
 }
 
 /// The numbers of the later operations.
@@ -378,6 +390,10 @@ fn convert<'a>(
             path: advice.place.map(|place| place.path),
         }
     });
+    let fix = match &finding.advice {
+        Some(advised) => Some(advised_fix(finding, advised, log, &mut help)),
+        None => fix,
+    };
     Finding {
         id,
         trace: checked.file,
@@ -418,7 +434,31 @@ fn convert<'a>(
         removed_by: None,
         removes: finding.removes,
         notes: statements,
+        advice: finding.advice.as_ref().map(|advised| Counted {
+            executions: advised.executions,
+            operations: advised.operations,
+            bytes: advised.bytes,
+        }),
         help,
+    }
+}
+
+fn advised_fix<'a>(
+    finding: &check::Finding,
+    advised: &check::Advised,
+    log: &'a dyn Log,
+    help: &mut Option<String>,
+) -> Fix<'a> {
+    let change = Change::new(finding, advised, log);
+    let standing = change.standing().map_or_else(String::new, |standing| format!("\n({standing})"));
+    *help = Some(format!("{}{standing}", change.line));
+    Fix {
+        file: change.place.map(|place| place.shown),
+        line: change.place.map(|place| place.frame.line),
+        r#where: change.side,
+        verified: change.is_verified(),
+        insert: change.code,
+        path: change.place.map(|place| place.path),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Text with source lines: what people read first.
 
 use crate::advice::{Advice, gone_with};
+use crate::advised::Change;
 use crate::headline::headline;
 use crate::labels::{first_label, free_label, second_label};
 use crate::names::Names;
@@ -130,7 +131,11 @@ fn render_finding(
     group = group
         .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(sentence(&note))));
     let mut groups = vec![group];
-    if let Some(gone) = gone_with(finding, checked.report, log) {
+    if let Some(advised) = &finding.advice {
+        let change = Change::new(finding, advised, log);
+        let standing = change.standing().map(|text| Level::NOTE.message(sentence(text)));
+        groups.push(Group::with_title(Level::HELP.secondary_title(changed(&change))).elements(standing));
+    } else if let Some(gone) = gone_with(finding, checked.report, log) {
         groups.push(Group::with_title(Level::HELP.secondary_title(sentence(&gone))));
     } else if let Some(fix) = &finding.fix {
         let advice = Advice::new(finding, fix, log, names);
@@ -157,6 +162,13 @@ fn sentence(text: &str) -> String {
 fn help(advice: &Advice<'_>) -> String {
     let code = advice.code.as_deref().unwrap_or_default();
     let line = sentence(&advice.line());
+    code.lines().fold(line, |line, code| line.replace(&sentence(code), &tied(&printable(code))))
+}
+
+/// A change with its code in one piece.
+fn changed(change: &Change<'_>) -> String {
+    let code = change.code.as_deref().unwrap_or_default();
+    let line = sentence(&change.line);
     code.lines().fold(line, |line, code| line.replace(&sentence(code), &tied(&printable(code))))
 }
 

@@ -1,5 +1,6 @@
 //! The first line of a finding.
 
+use crate::advised;
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Note, Place, Rule};
 use streamsan_trace::{AccessMode, OpKind};
@@ -17,6 +18,9 @@ pub(crate) fn headline(finding: &Finding, names: &Names<'_>) -> String {
 
 /// The headline for formats that name both streams elsewhere.
 pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
+    if let Some(advised) = &finding.advice {
+        return advised::headline(finding, advised, names);
+    }
     let second = names.actor(finding.second.actor);
     let memory = finding
         .old_memory
@@ -71,7 +75,10 @@ pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
             "the configured ignore of this file leaves nothing out".to_owned()
         }
         Rule::Ss903 => "this ignore leaves nothing out".to_owned(),
-        Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss901 | Rule::Ss902 => finding.rule.name().to_owned(),
+        // Advice has said its own.
+        Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss703 | Rule::Ss707 | Rule::Ss901 | Rule::Ss902 => {
+            finding.rule.name().to_owned()
+        }
     }
 }
 

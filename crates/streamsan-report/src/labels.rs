@@ -1,5 +1,6 @@
 //! The label at each place of a finding, numbered in issue order.
 
+use crate::advised;
 use crate::headline::{is_host, is_reuse, verb};
 use crate::names::Names;
 use streamsan_check::{Actor, Finding, Place, Rule};
@@ -61,6 +62,9 @@ pub(crate) fn free_label(finding: &Finding, free: &Place, names: &Names<'_>) -> 
 
 /// ``(2) reads `x` on `side` (#1207 aten::mul)``. Without a number where there is one place only.
 pub(crate) fn second_label(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> String {
+    if let Some(advised) = &finding.advice {
+        return advised::label(finding, advised);
+    }
     let second = &finding.second;
     let mark = second_mark(finding).map_or_else(String::new, |mark| format!("{mark} "));
     match finding.rule {

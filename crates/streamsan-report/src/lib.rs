@@ -4,6 +4,7 @@
 //! text comes through [`Sources`], and the same inputs give the same bytes.
 
 mod advice;
+mod advised;
 mod colour;
 mod concise;
 mod document;

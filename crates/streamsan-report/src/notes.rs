@@ -1,5 +1,6 @@
 //! The statements under a finding: which order is missing, which exists, what memory it is about.
 
+use crate::advised;
 use crate::headline::is_reuse;
 use crate::labels::{new_memory, old_memory, second_mark};
 use crate::names::Names;
@@ -13,6 +14,11 @@ use streamsan_trace::{Log, OpKind, SiteId};
 /// All statements, most important first. Each may have several lines.
 pub(crate) fn notes(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(advised) = &finding.advice {
+        notes.extend(advised::notes(finding, advised, log, names));
+        notes.extend(callers(finding, log));
+        return notes;
+    }
     notes.extend(missing_edge(finding, log, names));
     if finding.first.is_some() && finding.free.is_some() {
         notes.push("in time: (1), then (2), then (3), in the order in which the host issued them".to_owned());

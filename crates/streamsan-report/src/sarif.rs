@@ -213,7 +213,8 @@ impl Writer<'_> {
     /// The fix as an edit, where its code can be pasted before a statement.
     fn repair(&mut self, finding: &Finding<'_>, checked: &Checked<'_>) -> Option<Repair> {
         // The fix of another finding removes this one too: one edit is enough.
-        let fix = finding.fix.as_ref().filter(|_| finding.removed_by.is_none())?;
+        let fix =
+            finding.fix.as_ref().filter(|fix| finding.removed_by.is_none() && fix.r#where == "before")?;
         let (code, path, line) = (fix.insert.as_ref()?, fix.path?, fix.line?);
         if !self.indents.contains_key(path) {
             let indents = self.lines.text(path).map(insertion::indentations).unwrap_or_default();

@@ -62,6 +62,11 @@ pub(crate) fn verdict(checked: &[Checked<'_>]) -> String {
             let _ = writeln!(text, "{not_shown}.");
         }
     }
+    let advice = checked.iter().flat_map(|checked| &checked.report.findings);
+    let advice = advice.filter(|finding| finding.level() == Level::Note && finding.rule.is_advice()).count();
+    if advice > 0 {
+        let _ = writeln!(text, "{}.", counted(advice as u64, "piece of advice", "pieces of advice"));
+    }
     text.push_str(&ignored::lines(checked));
     let _ = writeln!(text, "{}", seen(checked, &coverage));
     text.push_str(&not_seen(checked));

@@ -8,6 +8,8 @@ pub enum ExpectedLevel {
     Error,
     /// `# warning:`
     Warning,
+    /// `# advice:`
+    Advice,
 }
 
 /// A finding that a test expects.
@@ -63,9 +65,11 @@ impl Collector {
                 self.unresolved.push(expectation(line, ExpectedLevel::Error, rest)?);
             } else if let Some(rest) = part.strip_prefix("warning:") {
                 self.unresolved.push(expectation(line, ExpectedLevel::Warning, rest)?);
+            } else if let Some(rest) = part.strip_prefix("advice:") {
+                self.unresolved.push(expectation(line, ExpectedLevel::Advice, rest)?);
             } else if part.contains("[SS") {
                 return Err(format!(
-                    "`# {part}` looks like an expectation: write `# error: [SS101] after (1)` or `# warning: [SS401]`"
+                    "`# {part}` looks like an expectation: write `# error: [SS101] after (1)`, `# warning: [SS401]` or `# advice: [SS703]`"
                 ));
             }
         }

@@ -64,15 +64,16 @@ impl HappensBefore {
         self.begun.remove(&thread);
     }
 
-    /// The host, as the program, learns that the target has finished.
-    pub(crate) fn host_wait(&mut self, thread: ThreadId, target: WaitTarget, number: OpNumber) {
+    /// The host, as the program, learns that the target has finished. Says whether it did not know all of it.
+    pub(crate) fn host_wait(&mut self, thread: ThreadId, target: WaitTarget, number: OpNumber) -> bool {
+        let before = self.host_version;
         if let Some(covered) = self.begun.remove(&thread) {
             for snapshot in covered {
                 let host = &mut self.chains[ChainId::HOST.index()];
                 self.host_version += u64::from(host.learn(&snapshot, number, &mut self.pool));
                 self.pool.take_back(snapshot);
             }
-            return;
+            return self.host_version != before;
         }
         if let WaitTarget::Event(event) = target
             && let Some(Record { snapshot: Some(snapshot), .. }) = self.records.get(&event)
@@ -85,5 +86,6 @@ impl HappensBefore {
             self.host_learns(chain, number);
         }
         self.covered = chains;
+        self.host_version != before
     }
 }

@@ -93,7 +93,7 @@ impl CallLines {
 /// Whether the user's code makes the call. One made inside a library, such as autograd's, is not the user's line to
 /// change, and neither is a wait that a library makes when the user asks it for something else: `from_dlpack` waits for
 /// the stream that it is called on.
-fn is_users(event: &Event, call: Call, tables: &Tables) -> bool {
+pub(crate) fn is_users(event: &Event, call: Call, tables: &Tables) -> bool {
     let mut inside = false;
     for (_, frame) in tables.stack(event.site) {
         match frame.origin {
@@ -132,6 +132,7 @@ fn finding(rule: Rule, event: &Event, had: &Had, tables: &Tables) -> Finding {
         removed_by: None,
         removes: 0,
         notes,
+        advice: None,
         fingerprint: fingerprint(rule, None, &second, tables),
         set_level: None,
     }

@@ -4,6 +4,7 @@ use super::code::{Files, insertion};
 use super::finding::Context;
 use super::words::rich;
 use crate::advice::{Advice, gone_with};
+use crate::advised::Change;
 use crate::svg::escape::escape;
 use std::fmt::Write as _;
 use streamsan_check::Finding;
@@ -13,7 +14,14 @@ pub(super) fn section(id: &str, finding: &Finding, context: &Context<'_>, files:
     let (log, report) = (context.checked.log, context.checked.report);
     let mut button = String::new();
     let mut body = String::new();
-    if let Some(gone) = gone_with(finding, report, log) {
+    if let Some(advised) = &finding.advice {
+        let change = Change::new(finding, advised, log);
+        let words = change.code.as_ref().and_then(|code| change.line.strip_suffix(code.as_str()));
+        let _ = write!(body, "<p>{}</p>", rich(&capitalized(words.unwrap_or(&change.line))));
+        body.extend(change.code.as_deref().map(alone));
+        let standing = change.standing().map(capitalized);
+        body.extend(standing.map(|text| format!("<p class=\"checked\">{}</p>", rich(&text))));
+    } else if let Some(gone) = gone_with(finding, report, log) {
         let _ = write!(body, "<p>Nothing here: {}.</p>", rich(&gone));
     } else if let Some(fix) = &finding.fix {
         let advice = Advice::new(finding, fix, log, context.names);

@@ -80,6 +80,7 @@ impl Case {
             removed_by: None,
             removes: 0,
             notes: Vec::new(),
+            advice: None,
             fingerprint: 0x9c1f_0042_0000_abcd,
             set_level: None,
         });

@@ -1,0 +1,172 @@
+//! SS707: `record_stream` that order already makes needless.
+//!
+//! The call makes torch record an event in the stream when the block is freed, and keep the block until the host has seen
+//! that event finished. It is needless if the owner stream is ordered after the last use in that stream by the time of the
+//! free: whoever gets the block next comes after the owner.
+//!
+//! An operation whose accesses are not known counts as a use of every block.
+
+use super::orders::Orders;
+use super::removal::Removal;
+use super::{Draft, Had, Seen};
+use crate::clock::Epoch;
+use crate::edges::Line;
+use crate::finding::{Actor, Advised, Measured, Memory};
+use crate::hazard::Origin;
+use crate::rules::Rule;
+use crate::rules::events::{Call, is_users};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use streamsan_trace::{BlockId, Event, EventKind, MemorySpace, OpKind, OpNumber, SiteId, StreamId};
+
+/// A block of the caching allocator that is alive.
+#[derive(Debug)]
+struct Live {
+    owner: StreamId,
+    device: streamsan_trace::DeviceId,
+    size: u64,
+    allocated: OpNumber,
+    alloc_site: SiteId,
+    /// The last use in each stream but the owner.
+    uses: SmallVec<[(StreamId, OpNumber); 2]>,
+    /// Calls of `record_stream`, one for each stream and line.
+    recorded: SmallVec<[Recorded; 1]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Recorded {
+    stream: StreamId,
+    line: Line,
+    event: Event,
+    origin: Origin,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    live: FxHashMap<BlockId, Live>,
+    /// The last operation of each stream whose accesses are not known.
+    opaque: FxHashMap<StreamId, OpNumber>,
+    lines: BTreeMap<Line, Needless>,
+}
+
+/// What became of the blocks that a line's calls were for.
+#[derive(Debug, Default)]
+struct Needless {
+    had: Had,
+    bytes: u64,
+    memory: Option<Memory>,
+}
+
+impl Records {
+    pub(super) fn event(&mut self, seen: &Seen<'_>, orders: &mut Orders) {
+        let number = seen.event.number;
+        match seen.event.kind {
+            EventKind::Alloc { block, stream, space: MemorySpace::Cached(device), size, .. } => {
+                let (allocated, alloc_site) = (number, seen.event.site);
+                let (uses, recorded) = (SmallVec::new(), SmallVec::new());
+                let live = Live { owner: stream, device, size, allocated, alloc_site, uses, recorded };
+                self.live.insert(block, live);
+            }
+            EventKind::BlockSize { block, size } => {
+                if let Some(live) = self.live.get_mut(&block) {
+                    live.size = size;
+                }
+            }
+            EventKind::Op { stream, kind, .. } => {
+                if seen.accesses.is_empty() && kind == OpKind::Kernel {
+                    self.opaque.insert(stream, number);
+                }
+                for access in seen.accesses {
+                    self.used(access.block, stream, number);
+                }
+            }
+            EventKind::GraphLaunch { stream, .. } => {
+                self.opaque.insert(stream, number);
+            }
+            EventKind::RecordStream { block, stream } => self.recorded(seen, block, stream),
+            EventKind::FreeRequest { block } => self.freed(seen, block, orders),
+            _ => {}
+        }
+    }
+
+    fn used(&mut self, block: BlockId, stream: StreamId, number: OpNumber) {
+        let Some(live) = self.live.get_mut(&block).filter(|live| live.owner != stream) else { return };
+        match live.uses.iter_mut().find(|(user, _)| *user == stream) {
+            Some(known) => known.1 = number,
+            None => live.uses.push((stream, number)),
+        }
+    }
+
+    fn recorded(&mut self, seen: &Seen<'_>, block: BlockId, stream: StreamId) {
+        if !is_users(seen.event, Call::RecordStream, seen.tables) {
+            return;
+        }
+        let Some(tensor) = self.live.get_mut(&block).filter(|live| live.owner != stream) else { return };
+        let (line, event, origin) = (seen.line, *seen.event, seen.origin);
+        if !tensor.recorded.iter().any(|known| (known.stream, known.line) == (stream, line)) {
+            tensor.recorded.push(Recorded { stream, line, event, origin });
+        }
+    }
+
+    fn freed(&mut self, seen: &Seen<'_>, block: BlockId, orders: &mut Orders) {
+        let Some(live) = self.live.remove(&block) else { return };
+        if live.recorded.is_empty() || !seen.counts {
+            return;
+        }
+        let order = &mut orders.streams;
+        let known = order.knowledge(live.owner, seen.event.number);
+        for recorded in &live.recorded {
+            let user = recorded.stream;
+            let last = live.uses.iter().find(|(stream, _)| *stream == user).map(|&(_, number)| number);
+            let opaque = self.opaque.get(&user).copied().filter(|&number| number > live.allocated);
+            let covered = last.max(opaque).is_none_or(|number| {
+                order.chain_of(user).is_some_and(|chain| known.is_after(Epoch { chain, number }))
+            });
+            let needless = self.lines.entry(recorded.line).or_default();
+            needless.had.executions += 1;
+            if covered {
+                needless.had.count += 1;
+                let first = (recorded.event, recorded.origin, Actor::Stream(user));
+                needless.had.first.get_or_insert(first);
+                needless.had.occurrences.add(recorded.event.number);
+                needless.bytes += live.size;
+                needless.memory.get_or_insert(Memory {
+                    block,
+                    offset: 0,
+                    overlap: live.size,
+                    size: live.size,
+                    alloc_site: live.alloc_site,
+                    owner: Some(live.owner),
+                    device: Some(live.device),
+                });
+            }
+        }
+        order.take_back(known);
+    }
+
+    pub(super) fn drafts(&self) -> Vec<Draft> {
+        let draft = |(&line, needless): (&Line, &Needless)| {
+            let had = &needless.had;
+            let (event, origin, actor) = had.first.filter(|_| had.count == had.executions)?;
+            Some(Draft {
+                rule: Rule::Ss707,
+                event,
+                origin,
+                actor,
+                memory: needless.memory,
+                count: had.count,
+                occurrences: had.occurrences.clone(),
+                advised: Advised {
+                    executions: had.executions,
+                    operations: had.count,
+                    bytes: needless.bytes,
+                    measured: Measured::OversizedRecord,
+                    verified: None,
+                },
+                removal: Some(Removal::RecordStream(line)),
+            })
+        };
+        self.lines.iter().filter_map(draft).collect()
+    }
+}

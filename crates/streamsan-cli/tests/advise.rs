@@ -1,0 +1,57 @@
+//! `streamsan advise`: what it prints, what it writes, and that it changes no exit status.
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use support::{BAD, GOOD, NOTHING, Workplace};
+
+/// The second wait orders nothing new.
+const TWICE: &str = "streams default, side\nbuffer x 4MiB\ndefault: write x\ndefault: record e\nside: wait e\nside: wait e\nside: read x\n";
+
+#[test]
+fn advice_comes_after_the_findings_and_does_not_count() {
+    let workplace = Workplace::new();
+    workplace.trace("twice.sstrace", TWICE);
+    let said = workplace.run("advise twice.sstrace");
+    assert_eq!((said.code, said.stderr.as_str()), (0, ""));
+    assert_snapshot!(said.stdout);
+    let checked = workplace.run("check twice.sstrace");
+    assert!(!checked.stdout.contains("SS703") && checked.code == 0, "{}", checked.stdout);
+    workplace.trace("bad.sstrace", BAD);
+    let said = workplace.run("advise bad.sstrace twice.sstrace --output-format concise");
+    let at = |code: &str| said.stdout.find(code).unwrap_or_else(|| panic!("{}", said.stdout));
+    assert!(at("error[SS101]") < at("note[SS703]"), "{}", said.stdout);
+    assert_eq!(said.code, 1);
+}
+
+#[test]
+fn exit_status_is_that_of_check() {
+    let workplace = Workplace::new();
+    for (name, program, options, code) in [
+        ("good", GOOD, "", 0),
+        ("bad", BAD, "", 1),
+        ("nothing", NOTHING, "", 4),
+        ("twice", TWICE, "--error-on-warning", 0),
+        ("twice", TWICE, "--warn SS703 --error-on-warning", 1),
+        ("twice", TWICE, "--error SS7", 1),
+        ("bad", BAD, "--select SS7", 0),
+    ] {
+        workplace.trace("run.sstrace", program);
+        let said = workplace.run(&format!("advise {options} run.sstrace"));
+        assert_eq!(said.code, code, "{name} {options}: {}", said.stdout);
+    }
+}
+
+#[test]
+fn json_says_what_to_take_out_and_what_was_counted() {
+    let workplace = Workplace::new();
+    workplace.trace("twice.sstrace", TWICE);
+    let said = workplace.run("advise --output-format json twice.sstrace");
+    let report: Value = serde_json::from_str(&said.stdout).expect("it is JSON");
+    let finding = &report["findings"][0];
+    assert_eq!((finding["rule"].as_str(), finding["level"].as_str()), (Some("SS703"), Some("note")));
+    assert_eq!(finding["fix"]["where"], "remove");
+    assert_eq!(finding["fix"]["verified"], true);
+    assert_eq!(finding["advice"]["executions"], 1);
+}
