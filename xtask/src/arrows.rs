@@ -12,10 +12,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("streamsan-device", &["streamsan-record", "streamsan-trace"]),
     ("streamsan-forward", &["streamsan-record", "streamsan-trace"]),
     ("streamsan-driver", &[]),
+    ("streamsan-import", &["streamsan-trace"]),
     ("streamsan-runtime", &["streamsan-record", "streamsan-trace", "streamsan-check"]),
     (
         "streamsan-cli",
-        &["streamsan-trace", "streamsan-check", "streamsan-report", "streamsan-sim", "streamsan-record"],
+        &[
+            "streamsan-trace",
+            "streamsan-check",
+            "streamsan-report",
+            "streamsan-sim",
+            "streamsan-record",
+            "streamsan-import",
+        ],
     ),
     (
         "streamsan-py",

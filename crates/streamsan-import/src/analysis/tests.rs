@@ -1,0 +1,258 @@
+//! The analysis against a second one that looks at each nanosecond by itself.
+
+use super::{Analysis, Engine, Idle, analyse};
+use crate::profile::{Call, Frame, Kind, Memory, Operation, Profile};
+use crate::spans::Span;
+use proptest::prelude::*;
+
+const WAIT: &str = "cudaStreamSynchronize";
+const LAUNCH: &str = "cudaLaunchKernel";
+
+/// What a test says of an operation and of the call that issued it.
+#[derive(Clone, Debug)]
+struct Issued {
+    call: Span,
+    thread: u8,
+    /// How long after the start of the call it ran, and for how long.
+    delay: i64,
+    length: i64,
+    device: i64,
+    stream: i64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Program {
+    issued: Vec<Issued>,
+    waits: Vec<(Span, u8)>,
+    operators: Vec<(Span, u8)>,
+    steps: Vec<Span>,
+}
+
+impl Program {
+    fn profile(&self) -> Profile {
+        let mut profile = Profile::default();
+        let threads: Vec<_> = (0..3).map(|thread| profile.names.id(&format!("t{thread}"))).collect();
+        let (launch, wait) = (profile.names.id(LAUNCH), profile.names.id(WAIT));
+        for (index, one) in self.issued.iter().enumerate() {
+            let correlation = index as i64 + 1;
+            let start = one.call.0 + one.delay;
+            profile.operations.push(Operation {
+                span: (start, start + one.length),
+                device: one.device,
+                stream: one.stream,
+                correlation,
+                kind: one.kind,
+                bytes: 1000,
+            });
+            let thread = threads[usize::from(one.thread)];
+            profile.calls.push(Call { span: one.call, thread, name: launch, correlation });
+        }
+        for &(span, thread) in &self.waits {
+            let thread = threads[usize::from(thread)];
+            profile.calls.push(Call { span, thread, name: wait, correlation: -1 });
+        }
+        for &(span, thread) in &self.operators {
+            profile.operators.push(Frame { span, thread: threads[usize::from(thread)], name: launch });
+        }
+        profile.steps.clone_from(&self.steps);
+        profile.sort();
+        profile
+    }
+}
+
+fn has(span: Span, at: i64) -> bool {
+    span.0 <= at && at < span.1
+}
+
+/// One nanosecond at a time.
+struct Slow<'a>(&'a Program, Span);
+
+impl Slow<'_> {
+    fn count(&self, is: impl Fn(i64) -> bool) -> u64 {
+        (self.1.0..self.1.1).filter(|&at| is(at)).count() as u64
+    }
+
+    fn span(one: &Issued) -> Span {
+        let start = one.call.0 + one.delay;
+        (start, start + one.length)
+    }
+
+    fn runs(&self, at: i64, is: impl Fn(&Issued) -> bool) -> bool {
+        self.0.issued.iter().any(|one| is(one) && has(Self::span(one), at))
+    }
+
+    /// Calls that wait: synchronizations, and copies to pageable memory.
+    fn waits(&self) -> Vec<(Span, u8)> {
+        let blocking = self.0.issued.iter().filter(|one| one.kind == Kind::Down(Memory::Pageable));
+        self.0.waits.iter().copied().chain(blocking.map(|one| (one.call, one.thread))).collect()
+    }
+
+    fn thread_waits(&self, thread: u8, at: i64) -> bool {
+        self.waits().iter().any(|&(span, other)| other == thread && has(span, at))
+    }
+
+    fn thread_works(&self, thread: u8, at: i64) -> bool {
+        let works = self.0.issued.iter().map(|one| (one.call, one.thread)).chain(self.0.operators.clone());
+        !self.thread_waits(thread, at)
+            && works.into_iter().any(|(span, other)| other == thread && has(span, at))
+    }
+
+    fn host_waits(&self, at: i64) -> bool {
+        (0..3).any(|thread| self.thread_waits(thread, at))
+            && !(0..3).any(|thread| self.thread_works(thread, at))
+    }
+
+    fn idle(&self, device: i64) -> Idle {
+        let mut idle = Idle::default();
+        let on = |one: &Issued| one.device == device;
+        for at in self.1.0..self.1.1 {
+            if self.runs(at, on) {
+                continue;
+            }
+            let next = self.0.issued.iter().filter(|one| on(one) && one.length > 0 && Self::span(one).0 > at);
+            let Some(start) = next.map(|one| Self::span(one).0).min().filter(|&start| start < self.1.1)
+            else {
+                idle.nothing += 1;
+                continue;
+            };
+            let next =
+                self.0.issued.iter().filter(|one| on(one) && one.length > 0 && Self::span(one).0 == start);
+            let call = next.min_by_key(|one| one.call.0).expect("it starts there");
+            // When the device ran empty, or the window began.
+            let empty = (self.1.0..=at).rev().take_while(|&at| !self.runs(at, on)).last().unwrap_or(at);
+            if at >= call.call.1 {
+                idle.starting += 1;
+                continue;
+            }
+            let limit = call.call.1.min(start);
+            let drained = |thread: Option<u8>| {
+                let waits = self.waits();
+                let here = waits.iter().filter(move |(span, other)| {
+                    thread.is_none_or(|thread| thread == *other)
+                        && span.0 <= empty
+                        && empty < span.1
+                        && span.1 <= limit
+                });
+                here.map(|&(span, thread)| (span.1, thread)).min_by_key(|one| one.0)
+            };
+            let own = drained(Some(call.thread));
+            let cause = own.or_else(|| drained(None));
+            let in_wait = if own.is_some() {
+                (0..3).any(|thread| self.thread_waits(thread, at))
+            } else {
+                self.host_waits(at)
+            };
+            if in_wait {
+                idle.waiting += 1;
+            } else if cause.is_some_and(|(end, _)| at >= end) {
+                idle.after_wait += 1;
+            } else {
+                idle.issuing += 1;
+            }
+        }
+        idle
+    }
+}
+
+fn compare(program: &Program, analysis: &Analysis) -> Result<(), TestCaseError> {
+    let operations = || program.issued.iter().map(|one| (Slow::span(one), one.call));
+    let last = operations().map(|(span, _)| span.1).max().expect("there is one");
+    let first = operations().map(|(span, call)| span.0.min(call.0)).min().expect("there is one");
+    let window = match (program.steps.iter().min(), program.steps.iter().map(|step| step.1).max()) {
+        (Some(step), Some(end)) => (step.0, end.max(last)),
+        _ => (first, last),
+    };
+    let slow = Slow(program, window);
+    prop_assert_eq!(analysis.took, slow.count(|_| true));
+    prop_assert_eq!(analysis.host.waiting, slow.count(|at| slow.host_waits(at)));
+    prop_assert_eq!(analysis.host.busy, slow.count(|at| !slow.host_waits(at)));
+    let mut bound = analysis.host.busy;
+    for device in &analysis.devices {
+        let on = |one: &Issued| one.device == device.number;
+        let engine =
+            |at, engine| slow.runs(at, |one| on(one) && super::device::engine(one.kind) == Some(engine));
+        prop_assert_eq!(device.busy, slow.count(|at| slow.runs(at, on)));
+        for each in [Engine::Up, Engine::Down, Engine::Between, Engine::Collectives, Engine::Compute] {
+            let busy = device.engines.iter().find(|one| one.0 == each).map_or(0, |one| one.1);
+            prop_assert_eq!(busy, slow.count(|at| engine(at, each)), "{:?}", each);
+            bound = bound.max(busy);
+        }
+        let copies = |at| engine(at, Engine::Up) || engine(at, Engine::Down);
+        prop_assert_eq!(device.copying, slow.count(copies));
+        prop_assert_eq!(
+            device.copying_beside_compute,
+            slow.count(|at| copies(at) && engine(at, Engine::Compute))
+        );
+        prop_assert_eq!(
+            device.both_ways,
+            slow.count(|at| engine(at, Engine::Up) && engine(at, Engine::Down))
+        );
+        let streams = |at| (0..3).filter(|&id| slow.runs(at, |one| on(one) && one.stream == id)).count();
+        prop_assert_eq!(device.together, slow.count(|at| streams(at) >= 2));
+        prop_assert_eq!(device.idle.total(), slow.count(|at| !slow.runs(at, on)));
+        prop_assert_eq!(device.idle, slow.idle(device.number));
+    }
+    prop_assert_eq!(analysis.bound.busy, bound);
+    let caused: u64 = analysis.waits.iter().map(|wait| wait.idle).sum();
+    let idle: u64 = analysis.devices.iter().map(|device| device.idle.waiting + device.idle.after_wait).sum();
+    prop_assert!(caused <= idle, "{} of {}", caused, idle);
+    Ok(())
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(vec![
+        Kind::Kernel,
+        Kind::Kernel,
+        Kind::Collective,
+        Kind::Memset,
+        Kind::Up(Memory::Pinned),
+        Kind::Up(Memory::Pageable),
+        Kind::Down(Memory::Pinned),
+        Kind::Down(Memory::Pageable),
+        Kind::Within,
+        Kind::Between,
+        Kind::Host,
+    ])
+}
+
+fn issued() -> impl Strategy<Value = Issued> {
+    ((0i64..60, 1i64..5), 0u8..3, 0i64..9, 0i64..9, 0i64..2, 0i64..3, kind()).prop_map(
+        |((start, length), thread, delay, busy, device, stream, kind)| Issued {
+            call: (start, start + length),
+            thread,
+            delay,
+            length: busy,
+            device,
+            stream,
+            kind,
+        },
+    )
+}
+
+fn spans(longest: i64) -> impl Strategy<Value = (Span, u8)> {
+    ((0i64..60, 1..longest), 0u8..3).prop_map(|((start, length), thread)| ((start, start + length), thread))
+}
+
+fn programs() -> impl Strategy<Value = Program> {
+    (
+        prop::collection::vec(issued(), 1..12),
+        prop::collection::vec(spans(12), 0..6),
+        prop::collection::vec(spans(20), 0..4),
+        prop::collection::vec(spans(30), 0..3),
+    )
+        .prop_map(|(issued, waits, operators, steps)| Program {
+            issued,
+            waits,
+            operators,
+            steps: steps.into_iter().map(|(span, _)| span).collect(),
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #[test]
+    fn each_nanosecond_counts_once(program in programs()) {
+        compare(&program, &analyse(&program.profile()))?;
+    }
+}

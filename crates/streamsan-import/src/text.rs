@@ -1,0 +1,324 @@
+//! An analysis for people: what bounds the program first, then where the time went.
+
+use crate::analysis::{Analysis, Copies, Device, Engine, Idle, Pageable, Stream, Wait};
+use crate::place::Place;
+use crate::words::{bytes, counted, grouped, percent, rate, time};
+use std::fmt::Write as _;
+
+/// How many streams of a device have lines of their own.
+const STREAMS: usize = 4;
+/// How many devices are shown in full.
+const DEVICES: usize = 2;
+/// How many places of waits, and how many of pageable copies.
+const PLACES: usize = 4;
+/// A share of the time below which nothing is worth changing.
+const LITTLE: f64 = 0.05;
+
+/// The analysis as text, 80 columns wide.
+pub fn text(file: &str, analysis: &Analysis) -> String {
+    let mut text = String::new();
+    head(file, analysis, &mut text);
+    bound(analysis, &mut text);
+    for device in analysis.devices.iter().take(DEVICES) {
+        one_device(device, analysis, &mut text);
+    }
+    if analysis.devices.len() > DEVICES {
+        let more = analysis.devices.len() - DEVICES;
+        let _ =
+            writeln!(text, "\n{} more in --output-format json.", counted(more as u64, "device", "devices"));
+    }
+    waits(analysis, &mut text);
+    pageable(analysis, &mut text);
+    notes(analysis, &mut text);
+    text
+}
+
+fn head(file: &str, analysis: &Analysis, text: &mut String) {
+    let devices = counted(analysis.devices.len() as u64, "GPU", "GPUs");
+    let steps = match analysis.steps as u64 {
+        0 => String::new(),
+        1 => ", 1 step".to_owned(),
+        steps => format!(", {} steps of {}", grouped(steps), time(analysis.took / steps)),
+    };
+    let _ = writeln!(text, "{file}: {} on {devices}{steps}", time(analysis.took));
+}
+
+fn bound(analysis: &Analysis, text: &mut String) {
+    let took = analysis.took;
+    let most = analysis.bound;
+    let many = analysis.devices.len() > 1;
+    let on = |device: Option<i64>| match device {
+        Some(device) if many => format!(", device {device}"),
+        _ => String::new(),
+    };
+    let _ = writeln!(
+        text,
+        "\nBound by {}{}: busy for {} of {} ({}).",
+        subject(most.engine),
+        on(most.device),
+        time(most.busy),
+        time(took),
+        percent(most.busy, took)
+    );
+    let mut rows = vec![(Engine::Host, None, analysis.host.busy)];
+    for device in &analysis.devices {
+        rows.extend(device.engines.iter().map(|&(engine, busy)| (engine, Some(device.number), busy)));
+    }
+    rows.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.cmp(other)));
+    for &(engine, device, busy) in rows.iter().take(6) {
+        let name = format!("{}{}", label(engine), on(device));
+        let _ = writeln!(text, "  {name:<32}{:>9}  {:>7}", time(busy), percent(busy, took));
+    }
+    if most.engine == Engine::Host {
+        calls(analysis, text);
+    }
+    let _ = writeln!(
+        text,
+        "With perfect overlap {} at least: overlap can gain {} ({}) at most.",
+        time(most.busy),
+        time(analysis.gain()),
+        percent(analysis.gain(), took)
+    );
+    let _ = writeln!(text, "{}", advice(analysis));
+}
+
+/// The call of CUDA in which the host was longest, if that is much of its time.
+fn calls(analysis: &Analysis, text: &mut String) {
+    if let Some((name, count, total)) = analysis.host.calls.first()
+        && is_much(*total, analysis.host.busy)
+    {
+        let _ = writeln!(text, "  the host in {} {name}: {}", times(*count), time(*total));
+    }
+}
+
+fn is_much(part: u64, whole: u64) -> bool {
+    part as f64 >= LITTLE * whole as f64
+}
+
+/// What the bound means for the program.
+fn advice(analysis: &Analysis) -> &'static str {
+    let pays = is_much(analysis.gain(), analysis.took);
+    match (analysis.bound.engine, pays) {
+        (Engine::Host, false) => {
+            "More streams gain nothing: the devices wait for the host. Larger operations,\nCUDA graphs or torch.compile make that faster."
+        }
+        (Engine::Host, true) => {
+            "The devices wait for the host, and the host for the devices: take out waits\nfirst, then issue less (larger operations, CUDA graphs, torch.compile)."
+        }
+        (Engine::Compute, false) => "More streams gain nothing: only faster kernels help.",
+        (Engine::Compute, true) => "Beyond that, only faster kernels help.",
+        (Engine::Up | Engine::Down, false) => {
+            "More streams gain nothing: only fewer bytes help, or pinned memory instead of\npageable."
+        }
+        (Engine::Up | Engine::Down, true) => {
+            "Beyond that, only fewer bytes help, or pinned memory instead of pageable."
+        }
+        (Engine::Between | Engine::Collectives, false) => {
+            "More streams gain nothing: only less communication helps."
+        }
+        (Engine::Between | Engine::Collectives, true) => "Beyond that, only less communication helps.",
+    }
+}
+
+fn one_device(device: &Device, analysis: &Analysis, text: &mut String) {
+    let name = device.name.as_ref().map_or_else(String::new, |name| format!(", {name}"));
+    let _ = writeln!(
+        text,
+        "\nDevice {}{name}: busy for {} ({}), idle for {}",
+        device.number,
+        time(device.busy),
+        percent(device.busy, analysis.took),
+        time(device.idle.total())
+    );
+    for (length, why) in reasons(&device.idle) {
+        let _ = writeln!(text, "  idle {:>9}  {why}", time(length));
+    }
+    let mut streams: Vec<&Stream> = device.streams.iter().collect();
+    streams.sort_by_key(|stream| (std::cmp::Reverse(stream.busy), stream.number));
+    for stream in streams.iter().take(STREAMS) {
+        one_stream(stream, text);
+    }
+    if streams.len() > STREAMS {
+        let rest: u64 = streams[STREAMS..].iter().map(|stream| stream.busy).fold(0, u64::saturating_add);
+        let more = counted((streams.len() - STREAMS) as u64, "more stream", "more streams");
+        let _ = writeln!(text, "  {more}, busy for {} in sum", time(rest));
+    }
+    if device.copying > 0 {
+        let exposed = device.copying - device.copying_beside_compute;
+        let _ = writeln!(
+            text,
+            "  copies: {} of {} beside compute, {} exposed",
+            time(device.copying_beside_compute),
+            time(device.copying),
+            time(exposed)
+        );
+    }
+    if device.streams.len() > 1 {
+        let said = if device.together == 0 {
+            "no two streams ran anything at the same time".to_owned()
+        } else {
+            format!(
+                "two or more streams ran at the same time for {} ({} of busy)",
+                time(device.together),
+                percent(device.together, device.busy)
+            )
+        };
+        let _ = writeln!(text, "  {said}");
+    }
+}
+
+fn reasons(idle: &Idle) -> Vec<(u64, &'static str)> {
+    let mut all = vec![
+        (idle.issuing, "the next operation was not issued yet, the host had not waited"),
+        (idle.after_wait, "the next operation was not issued yet, after a wait of the host"),
+        (idle.waiting, "the host was in a wait"),
+        (idle.starting, "the next operation was issued and had not started"),
+        (idle.nothing, "nothing more was issued"),
+    ];
+    all.retain(|(length, _)| *length > 0);
+    all.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
+    all
+}
+
+fn one_stream(stream: &Stream, text: &mut String) {
+    let mut name = format!("stream {}", stream.number);
+    if stream.kernels > 0 {
+        let kernels = counted(stream.kernels, "kernel", "kernels");
+        let _ = writeln!(text, "  {name:<12}{kernels:<26}{:>9}", time(stream.computing));
+        name.clear();
+    }
+    for copies in &stream.copies {
+        let _ = writeln!(
+            text,
+            "  {name:<12}{:<26}{:>9}  {}, {:.1} GB/s",
+            sort_of(copies),
+            time(copies.time),
+            bytes(copies.bytes),
+            rate(copies.bytes, copies.time)
+        );
+        name.clear();
+    }
+}
+
+fn sort_of(copies: &Copies) -> String {
+    let count = counted(copies.count, "copy", "copies");
+    let where_to = match copies.direction {
+        "up" => " up",
+        "down" => " down",
+        "within" => " on the device",
+        "between" => " between devices",
+        _ => " on the host",
+    };
+    match copies.memory {
+        Some(memory @ ("pinned" | "pageable")) => format!("{count}{where_to}, {memory}"),
+        _ => format!("{count}{where_to}"),
+    }
+}
+
+fn waits(analysis: &Analysis, text: &mut String) {
+    let costly: Vec<&Wait> = analysis.waits.iter().filter(|wait| wait.idle > 0).collect();
+    if costly.is_empty() {
+        if !analysis.waits.is_empty() {
+            text.push_str("\nThe host waited, and no device was idle because of it.\n");
+        }
+        return;
+    }
+    text.push_str("\nWaits of the host, by how long a device had nothing to do because of them:\n");
+    for wait in costly.iter().take(PLACES) {
+        let _ = writeln!(
+            text,
+            "  {:>9}  {} {}{}",
+            time(wait.idle),
+            times(wait.count),
+            wait.call,
+            in_place(&wait.place)
+        );
+    }
+    if costly.len() > PLACES {
+        let rest: u64 = costly[PLACES..].iter().map(|wait| wait.idle).fold(0, u64::saturating_add);
+        let _ = writeln!(
+            text,
+            "  {:>9}  in {}",
+            time(rest),
+            counted((costly.len() - PLACES) as u64, "more place", "more places")
+        );
+    }
+}
+
+fn pageable(analysis: &Analysis, text: &mut String) {
+    if analysis.pageable.is_empty() {
+        return;
+    }
+    text.push_str("\nCopies of pageable memory (pin it: faster, and the host need not wait):\n");
+    for one in analysis.pageable.iter().take(PLACES) {
+        let Pageable { direction, place, count, bytes: size, time: took, calling } = one;
+        let _ = writeln!(
+            text,
+            "  {:>9}  {} {direction}, {}, host in the call {}{}",
+            time(*took),
+            times(*count),
+            bytes(*size),
+            time(*calling),
+            in_place(place)
+        );
+    }
+    if analysis.pageable.len() > PLACES {
+        let more = counted((analysis.pageable.len() - PLACES) as u64, "more place", "more places");
+        let _ = writeln!(text, "  and {more}");
+    }
+}
+
+/// `4x`.
+fn times(count: u64) -> String {
+    format!("{}x", grouped(count))
+}
+
+/// The place on a line of its own, so that it can be clicked.
+fn in_place(place: &Place) -> String {
+    let what = place.callee.as_ref().or(place.operator.as_ref());
+    let what = what.map_or_else(String::new, |what| format!(" in {what}"));
+    match &place.function {
+        Some(function) => {
+            let name = if function.name == "<module>" { "the module" } else { &function.name };
+            let line = if function.line == 0 { String::new() } else { format!(":{}", function.line) };
+            format!("{what}\n             called by {name}, {}{line}", function.file)
+        }
+        None => what,
+    }
+}
+
+fn notes(analysis: &Analysis, text: &mut String) {
+    text.push('\n');
+    if analysis.has_stacks {
+        text.push_str("note: a line is where the function starts; recording stacks slows the host down\n");
+    } else if !analysis.waits.is_empty() || !analysis.pageable.is_empty() {
+        text.push_str("note: no Python lines in this profile: record with with_stack=True\n");
+    }
+    let unread: Vec<String> =
+        analysis.unread.iter().map(|(name, count)| format!("{name} ({})", grouped(*count))).take(5).collect();
+    if !unread.is_empty() {
+        let _ = writeln!(text, "note: events that were not read: {}", unread.join(", "));
+    }
+    if analysis.timeless > 0 {
+        let _ = writeln!(text, "note: {} without a time", counted(analysis.timeless, "event", "events"));
+    }
+    text.push_str("note: a profile has no addresses, so it cannot show a race; `streamsan run` can\n");
+}
+
+fn label(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Up => "copies up",
+        Engine::Down => "copies down",
+        Engine::Between => "copies between devices",
+        Engine::Collectives => "collectives",
+        Engine::Compute => "compute",
+        Engine::Host => "host",
+    }
+}
+
+fn subject(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Host => "the host",
+        other => label(other),
+    }
+}
