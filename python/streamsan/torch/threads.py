@@ -15,6 +15,7 @@ import torch.utils._python_dispatch as python_dispatch
 
 from streamsan.torch.modes import make_mode
 from streamsan.torch.observe import ObserveMode
+from streamsan.torch.operator_handles import resolve_operators
 
 _LONGEST_WAIT = 0.2
 
@@ -103,6 +104,7 @@ def _watch_starts(name: str) -> None:
 
     @functools.wraps(start)
     def start_in_mode(*args: Any, **kwargs: Any) -> Any:
+        resolve_operators()
         if args and callable(args[0]):
             args = (_in_mode(args[0]), *args[1:])
         elif callable(kwargs.get("function")):
@@ -118,5 +120,13 @@ def watch_threads() -> None:
     # A thread made by C++ that calls into Python is entered by `threading` with a dummy object, which does
     # not come through here.
     thread._bootstrap_inner = _in_mode(thread._bootstrap_inner)
+    plain_start = thread.start
+
+    @functools.wraps(plain_start)
+    def start(self: threading.Thread) -> None:
+        resolve_operators()
+        plain_start(self)
+
+    thread.start = start
     for name in ("start_new_thread", "start_new", "start_joinable_thread"):
         _watch_starts(name)

@@ -28,6 +28,7 @@ NEEDED: Final = (
     "_C._cuda_sleep",
     "_C._current_graph_task_id",
     "_C._disabled_torch_dispatch_impl",
+    "_C._dispatch_get_all_op_names",
     "_C._dispatch_has_kernel_for_dispatch_key",
     "_C._get_cudnn_enabled",
     "_C._jit_override_can_fuse_on_gpu",

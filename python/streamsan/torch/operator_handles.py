@@ -1,0 +1,32 @@
+"""Python's object for each operator of torch is made before several threads can ask for the same one.
+
+Below a dispatch mode torch looks up the object of an operator at its first call and keeps it. The look-up runs
+Python and may let another thread go on in the middle. If that one comes to the same operator, torch ends one of the
+two with an internal error (`expected != self_interpreter`, `c10/core/PyHandleCache.h`): it takes the look-up for
+one that cannot be interrupted. Once `torch.ops` has the object, that is true.
+
+Not covered: operators that are registered after the last thread was started, and threads of C++ that call
+operators beside the main thread without a backward.
+"""
+
+from __future__ import annotations
+
+import torch
+
+_known: set[str] = set()
+
+
+def resolve_operators() -> None:
+    """Has `torch.ops` make the objects of all registered operators; some 70 ms the first time."""
+    names = torch._C._dispatch_get_all_op_names()
+    if len(names) == len(_known):
+        return
+    for qualified in set(names) - _known:
+        namespace, _, rest = qualified.partition("::")
+        name, _, overload = rest.partition(".")
+        try:
+            getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
+        except (AttributeError, RuntimeError):
+            # Has no schema, so no object: torch cannot look it up either.
+            continue
+    _known.update(names)
