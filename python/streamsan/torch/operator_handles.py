@@ -1,9 +1,9 @@
 """Python's object for each operator of torch is made before several threads can ask for the same one.
 
-Below a dispatch mode torch looks up the object of an operator at its first call and keeps it. The look-up runs
-Python and may let another thread go on in the middle. If that one comes to the same operator, torch ends one of the
-two with an internal error (`expected != self_interpreter`, `c10/core/PyHandleCache.h`): it takes the look-up for
-one that cannot be interrupted. Once `torch.ops` has the object, that is true.
+Below a dispatch mode torch looks up the object of an operator at its first call and keeps it. The look-up
+runs Python and may let another thread go on in the middle. If that one comes to the same operator, torch
+ends one of the two with an internal error (`expected != self_interpreter`, `c10/core/PyHandleCache.h`): it
+takes the look-up for one that cannot be interrupted. Once `torch.ops` has the object, that is true.
 
 Not covered: operators that are registered after the last thread was started, and threads of C++ that call
 operators beside the main thread without a backward.
