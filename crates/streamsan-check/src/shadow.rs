@@ -9,26 +9,29 @@
 
 mod block;
 mod cell;
+mod cells;
+mod few;
 mod retired;
 
 use crate::blocks::Slot;
 use crate::clock::{ChainId, Epoch};
 use crate::hazard::Origin;
 use crate::overlap::{Effort, Shapes};
-use block::BlockShadow;
+use block::{BlockShadow, Spare};
 use retired::Retired;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use streamsan_trace::{AccessMode, BlockId, DeviceId, OpNumber, ShapeId};
 
-/// One access, with absolute addresses.
+/// One access, with absolute addresses. First what says whether it is ordered.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Touch {
     pub(crate) number: OpNumber,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
     pub(crate) chain: ChainId,
     pub(crate) block: BlockId,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     pub(crate) shape: ShapeId,
     pub(crate) mode: AccessMode,
     pub(crate) origin: Origin,
@@ -37,6 +40,22 @@ pub(crate) struct Touch {
 impl Touch {
     pub(crate) fn epoch(&self) -> Epoch {
         Epoch { chain: self.chain, number: self.number }
+    }
+}
+
+impl Default for Touch {
+    /// Stands where there is no access.
+    fn default() -> Self {
+        Self {
+            number: OpNumber(0),
+            chain: ChainId::HOST,
+            block: BlockId(0),
+            start: 0,
+            end: 0,
+            shape: ShapeId(0),
+            mode: AccessMode::Read,
+            origin: Origin::default(),
+        }
     }
 }
 
@@ -70,6 +89,7 @@ const MOST_ASIDE: usize = 1 << 13;
 pub(crate) struct Shadow {
     blocks: Vec<BlockShadow>,
     retired: BTreeMap<DeviceId, Retired>,
+    spare: Spare,
 }
 
 impl Shadow {
@@ -105,11 +125,11 @@ impl Shadow {
             block.inherit(touch.end.max(memory.end), self.retired.get_mut(&memory.device));
         }
         if shapes.shape(touch.shape).is_none() {
-            let only = block.touch_all_of_it(touch, shapes, &ordered, &mut report);
+            let only = block.touch_all_of_it(touch, shapes, &mut self.spare, &ordered, &mut report);
             only && is_definite(touch.mode)
                 && memory.is_some_and(|memory| touch.start == memory.start && touch.end == block.end)
         } else {
-            block.touch_strided(touch, shapes, &ordered, &mut report);
+            block.touch_strided(touch, shapes, &mut self.spare, &ordered, &mut report);
             false
         }
     }
@@ -203,8 +223,7 @@ impl Shadow {
     ) -> bool {
         let shadow = &mut self.blocks[slot.index()];
         shadow.forget(&passed);
-        if shadow.is_empty() {
-            shadow.clear();
+        if shadow.release(&mut self.spare) {
             return false;
         }
         shadow.end(id);
@@ -244,7 +263,7 @@ impl Shadow {
     ) -> FxHashSet<BlockId> {
         let mut elsewhere = FxHashSet::default();
         for retired in self.retired.values_mut() {
-            retired.tidy(self.blocks.len(), &passed);
+            retired.tidy(self.blocks.len(), &mut self.spare, &passed);
             elsewhere.extend(retired.touches().map(|touch| touch.block));
         }
         for (index, shadow) in self.blocks.iter_mut().enumerate() {

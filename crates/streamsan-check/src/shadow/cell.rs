@@ -6,23 +6,24 @@
 //! memory that many threads read, reads are kept by chain: a read replaces its chain's last one without a look at
 //! those of all other chains.
 
+use super::few::Few;
 use super::{Conflict, Touch, conflicting, is_definite};
 use crate::clock::ChainId;
 use crate::overlap::{Effort, Footprint, Overlap, Shapes, overlap};
-use smallvec::SmallVec;
 use streamsan_trace::AccessMode;
 
 /// With more reads than this in a cell, a read leaves alone those of other chains.
 const FEW: usize = 8;
 
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Cell {
     pub(super) start: u64,
     pub(super) end: u64,
     /// Accesses that certainly change the bytes.
-    writes: SmallVec<[Touch; 1]>,
+    writes: Few<Touch, 1>,
     /// Reads and unknown accesses, by chain.
-    others: SmallVec<[Touch; 2]>,
+    others: Few<Touch, 2>,
 }
 
 impl Cell {
@@ -30,9 +31,22 @@ impl Cell {
         Self { start, end, ..Self::default() }
     }
 
+    /// Forgets everything, and lets go of memory for many accesses.
+    pub(super) fn reset(&mut self) {
+        self.writes.reset();
+        self.others.reset();
+    }
+
+    /// How many accesses are kept.
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.writes.len() + self.others.len()
+    }
+
     /// Whether one access is all that is kept.
+    #[inline]
     pub(super) fn is_single(&self) -> bool {
-        self.writes.len() + self.others.len() == 1
+        self.count() == 1
     }
 
     /// The two kinds of accesses, one after the other.
@@ -51,8 +65,7 @@ impl Cell {
 
     /// A cell for a part of this one.
     fn part(&self, start: u64, end: u64) -> Self {
-        let (writes, others) = (SmallVec::from_slice(&self.writes), SmallVec::from_slice(&self.others));
-        let mut part = Self { start, end, writes, others };
+        let mut part = Self { start, end, ..self.clone() };
         part.retain(|touch| touch.start < end && touch.end > start);
         part
     }
@@ -77,14 +90,14 @@ impl Cell {
     ) -> bool {
         let matters = |earlier: &Touch| earlier.number != touch.number && !ordered(earlier);
         let mut all_ordered = true;
-        for earlier in &self.writes {
+        for earlier in &*self.writes {
             if matters(earlier) {
                 all_ordered = false;
                 self.compare(earlier, touch, shapes, report);
             }
         }
         if is_definite(touch.mode) {
-            for earlier in &self.others {
+            for earlier in &*self.others {
                 if matters(earlier) {
                     all_ordered = false;
                     self.compare(earlier, touch, shapes, report);

@@ -8,7 +8,7 @@
 mod places;
 
 use super::Touch;
-use super::block::BlockShadow;
+use super::block::{BlockShadow, Spare};
 use places::Places;
 
 /// So many places without any access are always kept for the next time.
@@ -110,11 +110,11 @@ impl Retired {
     }
 
     /// Forgets all accesses for which `passed` holds, and places without any if there are more of them than blocks.
-    pub(super) fn tidy(&mut self, blocks: usize, passed: &impl Fn(&Touch) -> bool) {
+    pub(super) fn tidy(&mut self, blocks: usize, spare: &mut Spare, passed: &impl Fn(&Touch) -> bool) {
         let mut kept = 0;
         for piece in &mut self.pieces {
             piece.forget(passed);
-            kept += usize::from(!piece.is_empty());
+            kept += usize::from(!piece.release(spare));
         }
         if self.places.len() <= kept + blocks + EMPTY_PLACES {
             return;
