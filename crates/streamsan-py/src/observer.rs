@@ -4,6 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use rustc_hash::FxHashMap;
 
@@ -95,6 +96,9 @@ impl Observer {
             none = PyDict::new(py);
             &none
         };
+        if types.len()? == 0 && is_faked(py)? {
+            return func.call(args, Some(kwargs));
+        }
         let known = with_known(|operators| operators.get(&(func.as_ptr() as usize)).copied());
         if let Some(known) = known
             && are_plain(types)
@@ -104,6 +108,18 @@ impl Observer {
         }
         slf.call_method1(intern!(py, "dispatch"), (func, types, args, kwargs))
     }
+}
+
+/// Whether a fake mode is below ours. What it makes has no memory; without a tensor among the arguments nothing else
+/// tells.
+fn is_faked(py: Python<'_>) -> PyResult<bool> {
+    static ASK: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    let (ask, which) = ASK.get_or_try_init(py, || {
+        let native = py.import("torch._C")?;
+        let which = native.getattr("_TorchDispatchModeKey")?.getattr("FAKE")?;
+        PyResult::Ok((native.getattr("_get_dispatch_mode")?.unbind(), which.unbind()))
+    })?;
+    Ok(!ask.bind(py).call1((which,))?.is_none())
 }
 
 /// Whether all of these classes are those of plain tensors.
