@@ -224,7 +224,6 @@ unsupported_calls! {
     cuGraphClone
     cuGraphConditionalHandleCreate
     cuGraphCreate
-    cuGraphDebugDotPrint
     cuGraphDestroy
     cuGraphDestroyNode
     cuGraphEventRecordNodeGetEvent
@@ -252,9 +251,6 @@ unsupported_calls! {
     cuGraphExternalSemaphoresWaitNodeGetParams
     cuGraphExternalSemaphoresWaitNodeSetParams
     cuGraphGetEdges
-    cuGraphGetEdges_v2
-    cuGraphGetNodes
-    cuGraphGetRootNodes
     cuGraphHostNodeGetParams
     cuGraphHostNodeSetParams
     cuGraphInstantiate
@@ -279,11 +275,8 @@ unsupported_calls! {
     cuGraphMemsetNodeSetParams
     cuGraphNodeFindInClone
     cuGraphNodeGetDependencies
-    cuGraphNodeGetDependencies_v2
     cuGraphNodeGetDependentNodes
-    cuGraphNodeGetDependentNodes_v2
     cuGraphNodeGetEnabled
-    cuGraphNodeGetType
     cuGraphNodeSetEnabled
     cuGraphNodeSetParams
     cuGraphReleaseUserObject

@@ -1,6 +1,6 @@
-//! Streams, events and copies: those of the device library, under the driver's names.
+//! Streams, events, copies, and what is in a graph: those of the device library, under the driver's names.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::runtime::{forward, give, runtime};
 
@@ -41,6 +41,13 @@ forward! {
     cuMemsetD8Async = cudaMemsetAsync(to: u64, value: u8, size: usize, stream: u64);
     cuMemsetD2D8_v2 = cudaMemset2D(to: u64, pitch: usize, value: u8, width: usize, height: usize);
     cuMemsetD2D8Async = cudaMemset2DAsync(to: u64, pitch: usize, value: u8, width: usize, height: usize, stream: u64);
+    cuGraphDebugDotPrint = cudaGraphDebugDotPrint(graph: u64, path: *const c_char, flags: c_uint);
+    cuGraphGetNodes = cudaGraphGetNodes(graph: u64, nodes: *mut u64, count: *mut usize);
+    cuGraphGetRootNodes = cudaGraphGetRootNodes(graph: u64, nodes: *mut u64, count: *mut usize);
+    cuGraphGetEdges_v2 = cudaGraphGetEdges(graph: u64, from: *mut u64, to: *mut u64, edges: *mut c_void, count: *mut usize);
+    cuGraphNodeGetType = cudaGraphNodeGetType(node: u64, kind: *mut c_int);
+    cuGraphNodeGetDependencies_v2 = cudaGraphNodeGetDependencies(node: u64, nodes: *mut u64, edges: *mut c_void, count: *mut usize);
+    cuGraphNodeGetDependentNodes_v2 = cudaGraphNodeGetDependentNodes(node: u64, nodes: *mut u64, edges: *mut c_void, count: *mut usize);
 }
 
 /// `cudaMemcpyKind`.

@@ -11,7 +11,9 @@ generator would have given at that time without a graph.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -69,6 +71,20 @@ _kept: Final[dict[int, _Kept]] = {}
 def watch_launches() -> None:
     """Has the device library call back for operators in graphs."""
     _core.compute_operators_of_graphs(_compute, _forget)
+
+
+def watch_drawing() -> None:
+    """Has the preloaded runtime draw a graph. Newer torch asks one that `cuda.bindings` brings along."""
+    module: Any = torch.cuda.graphs
+    if not hasattr(module, "_dump_graph_dot"):
+        return
+    runtime = ctypes.CDLL(None)
+
+    def dump(graph: Any, path: str, *, verbose: bool = True) -> None:
+        handle = ctypes.c_uint64(graph.raw_cuda_graph())
+        torch.cuda.check_error(runtime.cudaGraphDebugDotPrint(handle, os.fsencode(path), int(verbose)))
+
+    module._dump_graph_dot = dump
 
 
 def is_captured(device: int) -> bool:
