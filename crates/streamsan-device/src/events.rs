@@ -251,11 +251,16 @@ extern "C" fn query(event: u64, caller: usize) -> Code {
         with_state(|state| EventState::last_of(state, event).map(|_| ()))?;
         unsafe_call()?;
         let allocators = is_allocators(event, caller);
+        let watched = ask_recorder(|recorder| recorder.is_watched_end(event)).unwrap_or(false);
         let (ready, asked) = with_state(|state| {
             let known = state.events.get_mut(&event).ok_or(Code::INVALID_RESOURCE_HANDLE)?;
             Ok(match &mut known.last {
                 Some(last) => {
-                    let ready = allocators || state.readiness.poll_record(last);
+                    let ready = if watched {
+                        state.readiness.poll_watched(last)
+                    } else {
+                        allocators || state.readiness.poll_record(last)
+                    };
                     (ready, (ready && delays::is_on()).then(|| last.clone()))
                 }
                 None => (true, None),

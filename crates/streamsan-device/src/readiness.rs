@@ -203,6 +203,14 @@ impl Readiness {
         true
     }
 
+    /// A watchdog asks for a record: "finished", but not the first time. So what a program does right after it has
+    /// issued the work comes before that answer.
+    pub fn poll_watched(&self, record: &mut Record) -> bool {
+        let early = record.polls == 0 && !self.is_known(record);
+        record.polls += u32::from(early);
+        !early
+    }
+
     /// The program asks for a stream, likewise.
     pub fn poll_chain(&mut self, chain: Chain) -> bool {
         let state = &mut self.chains[chain.0];
@@ -234,6 +242,19 @@ mod tests {
         assert_eq!(polls_until_ready(&mut readiness, &mut record), 0);
         let mut later = readiness.record(stream);
         assert_eq!(polls_until_ready(&mut readiness, &mut later), LONGEST_POLL);
+    }
+
+    #[test]
+    fn a_watchdog_asks_twice() {
+        let mut readiness = Readiness::default();
+        let stream = readiness.open(0, StreamKind::NonBlocking);
+        let mut record = readiness.record(stream);
+        assert!(!readiness.poll_watched(&mut record));
+        assert!(readiness.poll_watched(&mut record));
+        assert!(!readiness.poll_record(&mut record), "the program has learned nothing");
+        let mut known = readiness.record(stream);
+        readiness.host_waited_chain(stream);
+        assert!(readiness.poll_watched(&mut known));
     }
 
     #[test]

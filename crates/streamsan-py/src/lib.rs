@@ -82,9 +82,9 @@ mod _core {
     use crate::stream_type::watch_stream_type;
     #[pymodule_export]
     use crate::table::{
-        attach, close, gap, graph_memory, handing_out, has_page_locked, host_block, intern, is_virtual,
-        name_block, name_stream, operations_recorded, recording, set_header_text, stream_object,
-        unrecorded_wait, visible_stream,
+        attach, close, collective_end, gap, graph_memory, handing_out, has_page_locked, host_block, intern,
+        is_virtual, name_block, name_stream, operations_recorded, recording, set_header_text, stream_object,
+        unrecorded_wait, visible_stream, work_begin, work_end,
     };
     #[pymodule_export]
     use crate::thread::ThreadRecorder;

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use pyo3::prelude::*;
-use streamsan_record::table::{RecorderTable, TABLE_SYMBOL, TABLE_VERSION};
+use streamsan_record::table::{RawEnd, RecorderTable, TABLE_SYMBOL, TABLE_VERSION};
 
 use crate::errors::CaptureError;
 
@@ -135,6 +135,43 @@ pub fn unrecorded_wait(object: u64, stream: u64, device: u32) {
     if let Some(table) = table() {
         // SAFETY: as above.
         unsafe { (table.unrecorded_wait)(object, stream, device) }
+    }
+}
+
+/// An end of a collective, as (event, number, device).
+type End = (u64, u64, u32);
+
+/// The end of the collective that this thread enqueued last, as (raw event, number of the end, device), or None.
+#[pyfunction]
+pub fn collective_end() -> Option<End> {
+    // SAFETY: as above.
+    let end = unsafe { (table()?.collective_end)() };
+    (end.number > 0).then_some((end.event, end.number, end.device))
+}
+
+/// A method of a collective's work object begins; `asks`: its answer is whether the collective has finished.
+#[pyfunction]
+pub fn work_begin(asks: bool) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.work_begin)(u32::from(asks)) }
+    }
+}
+
+/// It has returned with `stream` current. `holds`: 1, the stream waits for the `end` of its collective; 2, the host knows
+/// it; 0, neither.
+#[pyfunction]
+#[pyo3(signature = (end=None, stream=0, holds=0))]
+pub fn work_end(end: Option<End>, stream: u64, holds: u32) {
+    if let Some(table) = table() {
+        let end = end.map_or_else(RawEnd::default, |(event, number, device)| RawEnd {
+            event,
+            number,
+            device,
+            reserved: 0,
+        });
+        // SAFETY: as above.
+        unsafe { (table.work_end)(end, stream, holds) }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::ranges::{annotate, range_begin, range_end, settle, trace_path};
 use crate::recorder::Known;
 use crate::recorder::Waiting;
 use crate::table::{Locator, RawAccess, RawFrame, RecorderTable, TABLE_VERSION, TorchCallback};
+use crate::works::{collective_end, work_begin, work_end};
 
 static TABLE: RecorderTable = RecorderTable {
     version: TABLE_VERSION,
@@ -59,6 +60,9 @@ static TABLE: RecorderTable = RecorderTable {
     set_operator,
     graph_memory,
     current_device,
+    collective_end,
+    work_begin,
+    work_end,
     reserved: [std::ptr::null::<c_void>(); 2],
 };
 

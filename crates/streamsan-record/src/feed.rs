@@ -26,20 +26,20 @@ impl Recorder {
         }
         let mut known = self.known();
         let stream = self.stream(&mut thread, &mut known, stream, device);
-        let state = known.events.entry(event);
-        state.stream = Some(stream);
         // Bound at once: another thread may see it finished before this one settles it.
         let guarded = thread.freed.filter(|_| perhaps_allocator);
-        state.guards = guarded.iter().map(|freed| freed.block).collect();
-        state.maker = match caller {
+        let guards = guarded.iter().map(|freed| freed.block).collect();
+        let maker = match caller {
             Library::C10Cuda if layer => Maker::DeviceAllocator,
             // The end of a collective: its work object asks for it, on behalf of the program or of a watchdog.
             Library::TorchCuda if thread.collective.take_if(|last| *last == stream).is_some() => {
-                Maker::Program
+                thread.collective_end = event;
+                Maker::Collective
             }
             Library::TorchCuda => Maker::PinnedAllocator,
             _ => Maker::Program,
         };
+        known.events.record(event, stream, maker, guards);
         if let Some(freed) = guarded {
             known.blocks.add_guard(freed);
         }
@@ -55,6 +55,9 @@ impl Recorder {
         let stream = self.stream(&mut thread, &mut known, stream, device);
         let id = known.events.id(event);
         drop(known);
+        if let Some(call) = &mut thread.work {
+            call.stream_waited = true;
+        }
         let layer = self.layer.load(Ordering::Relaxed);
         let call = HeldCall::Wait { handle: event, event: id, stream };
         self.hold(&mut thread, call, layer.then_some(caller));
@@ -252,6 +255,9 @@ impl Recorder {
             _ => EventState::default(),
         };
         let observer = self.observer(&thread, target, how, caller, announced, state.maker);
+        if let Some(call) = &mut thread.work {
+            call.host_waited |= observer == Observer::Program;
+        }
         let target = match target {
             WaitOn::Event(event) => {
                 if observer == Observer::DeviceAllocator {
@@ -321,10 +327,14 @@ impl Recorder {
         let polled = matches!(how, HostWaitHow::Query | HostWaitHow::Elapsed);
         match (caller, of_event, polled) {
             (Library::TorchPython, true, _) => Observer::Program,
+            // Work objects and their group poll all the time, whether or not somebody wants to know.
+            (Library::C10Cuda | Library::TorchCuda, true, true) if maker == Maker::Collective => {
+                if !layer || thread.asks_for_work() { by_thread } else { Observer::Library }
+            }
             (Library::C10Cuda, true, true) => match maker {
                 Maker::DeviceAllocator => Observer::DeviceAllocator,
                 Maker::PinnedAllocator => Observer::PinnedAllocator,
-                Maker::Program | Maker::Nobody => by_thread,
+                Maker::Program | Maker::Collective | Maker::Nobody => by_thread,
             },
             (Library::C10Cuda, _, false) if announced || !layer => Observer::Program,
             (Library::C10Cuda, _, false) => Observer::DeviceAllocator,
@@ -348,6 +358,14 @@ impl Recorder {
             return true;
         }
         matches!(self.known().events.get(event).maker, Maker::DeviceAllocator | Maker::PinnedAllocator)
+    }
+
+    /// Whether a thread of a library asks for the end of a collective.
+    pub fn is_watched_end(&self, event: u64) -> bool {
+        let thread = self.thread();
+        self.layer.load(Ordering::Relaxed)
+            && !thread.runs_python
+            && self.known().events.get(event).maker == Maker::Collective
     }
 
     /// The stream, as (raw handle, device), of the event's last record.

@@ -99,6 +99,8 @@ pub enum Maker {
     /// The device allocator, as far as is known yet.
     DeviceAllocator,
     PinnedAllocator,
+    /// A process group, at the end of a collective.
+    Collective,
 }
 
 /// One event handle.
@@ -111,6 +113,8 @@ pub struct EventState {
     pub stream: Option<StreamId>,
     /// The freed blocks that its last record guards: one, unless it came late.
     pub guards: Vec<BlockId>,
+    /// Which end of a collective its last record is, counted from 1; else 0.
+    pub end: u64,
 }
 
 /// All events.
@@ -120,6 +124,8 @@ pub struct Events {
     /// Program events without a handle, by object.
     objects: FxHashMap<u64, EventId>,
     ids: u32,
+    /// How many ends of collectives were recorded.
+    ends: u64,
 }
 
 impl Events {
@@ -147,6 +153,15 @@ impl Events {
     pub fn id(&mut self, handle: u64) -> EventId {
         let state = self.known.entry(handle).or_default();
         *state.id.get_or_insert_with(|| next(&mut self.ids))
+    }
+
+    /// The event was recorded by `maker` in `stream`, to guard these blocks.
+    pub fn record(&mut self, handle: u64, stream: StreamId, maker: Maker, guards: Vec<BlockId>) {
+        let is_end = maker == Maker::Collective;
+        self.ends += u64::from(is_end);
+        let end = if is_end { self.ends } else { 0 };
+        let state = self.known.entry(handle).or_default();
+        *state = EventState { id: state.id, maker, stream: Some(stream), guards, end };
     }
 
     /// The id of a program's event that has no handle yet.

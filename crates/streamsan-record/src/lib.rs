@@ -28,6 +28,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod works;
 mod writer;
 
 pub use beginning::begin;

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 9;
+pub const TABLE_VERSION: u32 = 10;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -52,6 +52,20 @@ pub struct RawAsker {
     pub thread: u32,
     /// The last event number given out; 0 if nothing is recorded.
     pub last: u64,
+}
+
+/// The end of a collective.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawEnd {
+    /// Raw handle of the event that was recorded after it.
+    pub event: u64,
+    /// Which end it is, counted from 1; 0 if there is none.
+    pub number: u64,
+    /// The device of the stream in which it ran.
+    pub device: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
 }
 
 /// One source position, with interned strings.
@@ -213,6 +227,15 @@ pub struct RecorderTable {
     pub graph_memory: unsafe extern "C" fn(begin: u32),
     /// The calling thread's current device on a GPU; 0 on the virtual device, which knows where all memory is.
     pub current_device: unsafe extern "C" fn() -> u32,
+    /// The end of the collective that the calling thread enqueued last.
+    pub collective_end: unsafe extern "C" fn() -> RawEnd,
+    /// A method of a collective's work object begins on the calling thread. With `asks` 1 the program learns from it
+    /// whether the collective has finished: a poll that says so is the program's.
+    pub work_begin: unsafe extern "C" fn(asks: u32),
+    /// It has returned, with `stream` current on the device of `end`, its collective's. What `holds` then: bit 0, the
+    /// stream waits for the end; bit 1, the host knows it. Both are recorded if the runtime was not asked for
+    /// them meanwhile; with number 0 nothing is.
+    pub work_end: unsafe extern "C" fn(end: RawEnd, stream: u64, holds: u32),
     /// Reserved for the next version, null.
     pub reserved: [*const c_void; 2],
 }

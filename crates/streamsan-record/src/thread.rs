@@ -9,6 +9,7 @@ use streamsan_trace::{Access, EventId, EventKind, LabelId, OpNumber, SiteId, Str
 use crate::WaitOn;
 use crate::blocks::Freed;
 use crate::table::RawAccess;
+use crate::works::WorkCall;
 use crate::writer::{Chunk, Stopped, TraceFile};
 
 /// What the thread's calls are attributed to.
@@ -69,6 +70,10 @@ pub struct Thread {
     pub freed: Option<Freed>,
     /// The stream of the collective enqueued last, until its end is recorded.
     pub collective: Option<StreamId>,
+    /// The event recorded at the end of a collective last; 0 if there was none.
+    pub collective_end: u64,
+    /// The method of a collective's work object that it is in.
+    pub work: Option<WorkCall>,
     /// What torch said it is about to wait for.
     pub announced: Option<WaitOn>,
     /// A host wait that was entered, with the number taken then.
@@ -100,6 +105,8 @@ impl Thread {
             late: None,
             freed: None,
             collective: None,
+            collective_end: 0,
+            work: None,
             announced: None,
             begun: None,
             entered: None,

@@ -9,6 +9,9 @@ import torch
 # What NCCL's back ends call themselves. Since torch 2.15 "nccl" is another one than before, which is kept.
 NCCL: Final = frozenset(("nccl", "nccl2", "nccl-lazy", "nccl-legacy"))
 
+# Namespaces of collectives whose results are new tensors, to be waited for with `wait_tensor`.
+FUNCTIONAL: Final = frozenset(("_c10d_functional", "_c10d_functional_autograd"))
+
 
 def by_nccl(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Returns whether an operator of `c10d` on these arguments ends in NCCL.

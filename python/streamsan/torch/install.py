@@ -15,7 +15,7 @@ from streamsan.torch.callbacks import register_callbacks
 from streamsan.torch.compiler import generated_code, keep_compiler_out
 from streamsan.torch.engine import wait_at_exit
 from streamsan.torch.graph_pools import watch_graph_pools
-from streamsan.torch.graphs import watch_launches
+from streamsan.torch.graphs import watch_drawing, watch_launches
 from streamsan.torch.kernels import keep_to_plain_kernels
 from streamsan.torch.launches import watch_triton, watch_wrappers
 from streamsan.torch.native import read_natively
@@ -24,6 +24,7 @@ from streamsan.torch.places import describe_place
 from streamsan.torch.printing import keep_mode_on
 from streamsan.torch.streams import watch_streams
 from streamsan.torch.threads import enter_thread, watch_threads
+from streamsan.torch.works import watch_works
 
 _installed = False
 
@@ -45,8 +46,10 @@ def install() -> None:
     if _core.is_virtual():
         keep_to_plain_kernels()
         watch_launches()
+        watch_drawing()
     register_callbacks()
     watch_streams()
+    watch_works()
     watch_graph_pools()
     watch_pointers()
     watch_backward()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import torch
@@ -9,7 +10,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
-from streamsan.torch import collectives, page_locked, readback, transfers
+from streamsan.torch import collectives, page_locked, readback, transfers, works
 from streamsan.torch.observed_copies import copy_in_parts
 from streamsan.torch.plans import OPERATORS, Operator, Route, kernel_key
 from streamsan.torch.stream_handles import tell_record_stream
@@ -25,7 +26,7 @@ class _Learned(dict[object, Operator]):
     def __missing__(self, func: OpOverload) -> Operator:
         operator = self[func] = OPERATORS[func]
         by_hand = operator.may_wait or operator.copies_many or operator.name == "record_stream"
-        by_hand = by_hand or operator.route is Route.GROUP
+        by_hand = by_hand or operator.route is Route.GROUP or func.namespace in collectives.FUNCTIONAL
         call = func._op if _CALLS_ONLY else func
         _core.learn_operator(func, call, operator, operator.plan, by_hand)
         return operator
@@ -78,6 +79,13 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
         if route is Route.GROUP and self.compute is None and collectives.on_device(args, kwargs):
             # Gloo copies on streams of its own, which is recorded, and works on the host.
             return func(*args, **kwargs)
+        if func.namespace in collectives.FUNCTIONAL and collectives.on_device(args, kwargs):
+            key = kernel_key(func)
+            if key is not None:
+                with self:
+                    return works.run_functional(
+                        operator.name, functools.partial(func._op_dk, key), args, kwargs
+                    )
         recorder = self.recorder
         device = recorder.begin(operator.plan, args, kwargs)
         if route is Route.KERNEL and device >= 0:

@@ -1,10 +1,13 @@
 //! Collectives, as torch's process group makes them.
 
-use streamsan_trace::{Access, AccessMode, EventId, EventKind, HostWaitHow, Observer, OpKind, WaitTarget};
+use streamsan_trace::{
+    Access, AccessMode, EventId, EventKind, HostWaitHow, Observer, OpKind, StreamId, WaitTarget,
+};
 
 use super::{EVENT, MEMORY, Recorded, SIDE, SIDE_ID};
 use crate::collectives::{Collective, CollectiveCall, Rank};
-use crate::table::TorchCallback as Callback;
+use crate::table::{RawEnd, TorchCallback as Callback};
+use crate::works::{HOST_KNOWS, STREAM_WAITS};
 use crate::{Library, WaitOn};
 
 /// A gather of 16 bytes into the 32 after them, asked for at line 10 and enqueued at line 20; then its end is recorded.
@@ -55,9 +58,75 @@ fn a_program_that_asks_whether_it_is_done_knows_it_then() {
     let asked = observers(|recorded| {
         recorded.set_context(recorded.site(30), 0, 0);
         assert!(!recorded.event_is_allocators(EVENT), "answered as late as may be");
+        recorded.work_begin(true);
         recorded.host_waited(WaitOn::Event(EVENT), HostWaitHow::Query, Library::TorchCuda);
+        recorded.work_end(recorded.collective_end(), 0, HOST_KNOWS);
     });
     assert_eq!(asked, [Observer::Program]);
+}
+
+#[test]
+fn a_poll_by_the_way_orders_nothing() {
+    let asked = observers(|recorded| {
+        recorded.set_context(recorded.site(30), 0, 0);
+        recorded.host_waited(WaitOn::Event(EVENT), HostWaitHow::Query, Library::TorchCuda);
+        recorded.work_begin(false);
+        recorded.host_waited(WaitOn::Event(EVENT), HostWaitHow::Query, Library::TorchCuda);
+        recorded.work_end(RawEnd::default(), 0, 0);
+    });
+    assert_eq!(asked, [Observer::Library; 2]);
+}
+
+/// What is recorded when a method of the gather's work object returns; `meanwhile` is what it asked of the runtime.
+fn after_method(holds: u32, meanwhile: impl FnOnce(&Recorded)) -> Vec<EventKind> {
+    let recorded = Recorded::with_torch();
+    gather(&recorded);
+    let end = recorded.collective_end();
+    assert_eq!(end, RawEnd { event: EVENT, number: 1, device: 0, reserved: 0 });
+    let before = recorded.settled() as usize;
+    recorded.work_begin(false);
+    meanwhile(&recorded);
+    recorded.work_end(end, SIDE + 1, holds);
+    recorded.finish().events.iter().map(|event| event.kind).skip(before).collect()
+}
+
+const OTHER: StreamId = StreamId(1);
+const END: EventId = EventId(0);
+
+#[test]
+fn a_wait_that_was_left_out_is_written() {
+    let kinds = after_method(STREAM_WAITS, |_| {});
+    assert!(matches!(kinds[0], EventKind::StreamCreate { stream: OTHER, .. }));
+    assert_eq!(kinds[1..], [EventKind::EventWait { event: END, stream: OTHER }]);
+}
+
+#[test]
+fn a_wait_that_was_made_is_not_written_twice() {
+    let kinds = after_method(STREAM_WAITS, |recorded| {
+        recorded.event_waited(SIDE + 1, 0, EVENT, Library::TorchCuda);
+        recorded.torch_callback(Callback::EventWait, EVENT, SIDE + 1);
+    });
+    assert_eq!(kinds[1..], [EventKind::EventWait { event: END, stream: OTHER }]);
+}
+
+#[test]
+fn that_the_host_knows_the_end_is_written_once() {
+    let (target, how) = (WaitTarget::Event(END), HostWaitHow::Query);
+    let wait = EventKind::HostWait { target, observer: Observer::Program, how };
+    assert_eq!(after_method(HOST_KNOWS, |_| {}), [wait]);
+    let kinds = after_method(HOST_KNOWS, |recorded| {
+        recorded.host_waited(WaitOn::Stream(SIDE, 0), HostWaitHow::Synchronize, Library::TorchCuda);
+    });
+    assert_eq!(kinds.len(), 1, "it has waited: {kinds:?}");
+}
+
+#[test]
+fn an_end_is_gone_when_its_event_is_recorded_again() {
+    let kinds = after_method(STREAM_WAITS | HOST_KNOWS, |recorded| {
+        recorded.event_recorded(EVENT, SIDE, 0, Library::TorchCuda);
+        recorded.torch_callback(Callback::EventRecord, EVENT, SIDE);
+    });
+    assert_eq!(kinds, [EventKind::EventRecord { event: END, stream: SIDE_ID }]);
 }
 
 #[test]

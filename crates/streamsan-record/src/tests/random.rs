@@ -4,6 +4,7 @@ use fastrand::Rng;
 use streamsan_trace::{DeviceId, EventKind, GapReason, HostWaitHow, MemorySpace, OpKind};
 
 use super::{EVENT, MEMORY, Recorded, SIDE};
+use crate::collectives::CollectiveCall;
 use crate::table::{RawAccess, TorchCallback as Callback};
 use crate::{CopyCall, CopyLayout, Library, Recorder, WaitOn};
 
@@ -36,7 +37,7 @@ pub(super) fn call(recorder: &Recorder, random: &mut Rng) {
     let device = random.u32(0..2);
     let address = MEMORY + 512 * random.u64(0..6);
     let by = library(random);
-    match random.u8(0..24) {
+    match random.u8(0..27) {
         0 => recorder.stream_created(stream | SIDE, device, random.bool(), 0),
         1 => recorder.stream_destroyed(stream),
         2 => recorder.event_created(event),
@@ -76,6 +77,12 @@ pub(super) fn call(recorder: &Recorder, random: &mut Rng) {
         19 | 20 => recorder.torch_callback(Callback::MemoryDeallocation, address, 0),
         21 => recorder.block_size(address, random.u64(..)),
         22 => recorder.unrecorded_wait(random.u64(0..3), stream, device),
+        23 => recorder.work_begin(random.bool()),
+        24 => recorder.work_end(recorder.collective_end(), stream, random.u32(0..4)),
+        25 => {
+            let call = CollectiveCall { stream, device, name: "gather", touched: &[] };
+            recorder.collective(&call, recorder.call_place());
+        }
         _ => {
             let callbacks = [
                 Callback::EventRecord,
