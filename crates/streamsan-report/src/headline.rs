@@ -9,9 +9,8 @@ use streamsan_trace::{AccessMode, OpKind};
 pub(crate) fn headline(finding: &Finding, names: &Names<'_>) -> String {
     let short = short_headline(finding, names);
     match finding.rule {
-        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss501 | Rule::Ss502 | Rule::Ss601 => {
-            format!("{short}{}", between(finding, names))
-        }
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 => format!("{short}{}", between(finding, names)),
+        Rule::Ss501 | Rule::Ss502 | Rule::Ss601 => format!("{short},{}", between(finding, names)),
         _ => short,
     }
 }
@@ -55,9 +54,9 @@ pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
             format!("{second} {} {memory} while {}", verb(&finding.second), still_copied(finding))
         }
         Rule::Ss303 => format!("{second} frees {memory} while {}", still_copied(finding)),
-        Rule::Ss501 => format!("unordered write to {memory}, which a graph reads,"),
-        Rule::Ss502 => format!("unordered use of {memory}, which a graph writes,"),
-        Rule::Ss601 => format!("unordered use of {memory}, a buffer of a collective,"),
+        Rule::Ss501 => format!("unordered write to {memory}, which a graph reads"),
+        Rule::Ss502 => format!("unordered use of {memory}, which a graph writes"),
+        Rule::Ss601 => format!("unordered use of {memory}, a buffer of a collective"),
         Rule::Ss602 => {
             format!("{second} {} {memory} of a collective for which it did not wait", verb(&finding.second))
         }

@@ -63,6 +63,9 @@ fn the_place_of_a_node_has_the_line_that_captured_it() {
 #[test]
 fn a_collective_that_nobody_waited_for() {
     assert_snapshot!(full(&collective(Rule::Ss601)));
+    assert!(
+        rendered(&collective(Rule::Ss601), Format::Concise).contains("`x`, a buffer of a collective: stream")
+    );
 }
 
 #[test]
