@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+import ready_torch
 
 jsonschema = pytest.importorskip("jsonschema", reason="no jsonschema: scripts/ensure_tools.py")
 junitparser = pytest.importorskip("junitparser", reason="no junitparser: scripts/ensure_tools.py")
@@ -66,7 +67,7 @@ def recorded(folder):
     for name in EXAMPLES:
         script = f"examples/{name}/bad.py"
         trace = str(folder / f"{name}.sstrace")
-        command = [*STREAMSAN, "run", "--device", "virtual", "--no-check", "-o", trace, script]
+        command = [*ready_torch.command(), "run", "--device", "virtual", "--no-check", "-o", trace, script]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
 

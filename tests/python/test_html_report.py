@@ -7,10 +7,10 @@ are skipped; `scripts/ensure_browser.py` installs the first two.
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import ready_torch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -46,17 +46,16 @@ with torch.cuda.stream(side):
 """ % ("long " * 2000)
 
 
-def streamsan(*arguments, statuses=(0,)):
-    done = subprocess.run(
-        [sys.executable, "-m", "streamsan", *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
+def streamsan(*arguments, statuses=(0,), command=ready_torch.PLAIN):
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=300)
     assert done.returncode in statuses, done.stderr
     return done.stdout
 
 
 def recorded(program, folder):
     trace = folder / f"{program.parent.name}-{program.stem}.sstrace"
-    streamsan("run", "--device", "virtual", "--no-check", "--force", "-o", trace, program)
+    run = ("run", "--device", "virtual", "--no-check", "--force", "-o", trace, program)
+    streamsan(*run, command=ready_torch.command())
     return trace
 
 

@@ -3,11 +3,11 @@
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import ready_torch
 from device import DEVICE
 
 pytest.importorskip("torch")
@@ -77,7 +77,7 @@ class Program:
             file = self.folder / f"program{self.count}.py"
             file.write_text(source)
         trace = self.folder / f"program{self.count}.sstrace"
-        command = [sys.executable, "-m", "streamsan", "run", "--device", DEVICE, "-o", str(trace)]
+        command = [*ready_torch.command(), "run", "--device", DEVICE, "-o", str(trace)]
         if not check:
             command.append("--no-check")
         done = subprocess.run(

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import ready_torch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,7 +16,7 @@ COMMAND = [sys.executable, "-m", "streamsan"]
 
 def findings(program, trace, folder):
     """Records a program in a folder and returns the findings of its trace."""
-    run = [*COMMAND, "run", "--device", "virtual", "--no-check", "-o", str(trace), str(program)]
+    run = [*ready_torch.command(), "run", "--device", "virtual", "--no-check", "-o", str(trace), str(program)]
     subprocess.run(run, cwd=folder, check=True, capture_output=True, timeout=300)
     check = [*COMMAND, "check", "--output-format", "json", str(trace)]
     done = subprocess.run(check, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
@@ -123,6 +124,7 @@ def test_a_name_is_used_where_it_means_that_stream(tmp_path, script):
     source.insert(fix["line"] - 1, indent + fix["insert"])
     mended = tmp_path / "mended.py"
     mended.write_text("\n".join(source))
-    run = [*COMMAND, "run", "--device", "virtual", "-o", str(tmp_path / "mended.sstrace"), str(mended)]
+    run = [*ready_torch.command(), "run", "--device", "virtual"]
+    run += ["-o", str(tmp_path / "mended.sstrace"), str(mended)]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

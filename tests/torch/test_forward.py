@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import ready_torch
 from test_scripts import DEVICES, expectations, user_line
 
 pytest.importorskip("torch")
@@ -41,8 +42,10 @@ def forwarded(program, trace, **more):
         "PYTHONPATH": str(package / "_startup"),
         **more,
     }
+    libraries = [package / "lib" / f"libstreamsan_{name}.so" for name in ("forward", "device")]
+    python = sys.executable if more else ready_torch.interpreter(*libraries, flags=("-O",), runtime=device)
     return subprocess.run(
-        [sys.executable, "-O", str(program)], capture_output=True, text=True, timeout=300, env=environment
+        [python, "-O", str(program)], capture_output=True, text=True, timeout=300, env=environment
     )
 
 

@@ -6,6 +6,7 @@ import sys
 from textwrap import dedent
 
 import pytest
+import ready_torch
 from test_marks import LAUNCH, PREPARE
 
 COMMAND = [sys.executable, "-m", "streamsan"]
@@ -24,7 +25,8 @@ torch.cuda.synchronize()
 def run(folder, text):
     script = folder / "script.py"
     script.write_text(BEGINNING + dedent(text))
-    command = [*COMMAND, "run", "--device", "virtual", "--no-check", "-o", "run.sstrace", str(script)]
+    command = [*ready_torch.command(), "run", "--device", "virtual", "--no-check"]
+    command += ["-o", "run.sstrace", str(script)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 
 

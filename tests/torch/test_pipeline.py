@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import ready_torch
 
 import streamsan
 
@@ -92,22 +92,11 @@ def errors(folder, file, line):
     program = folder / "program.py"
     program.write_text(PROGRAM)
     trace = folder / "run.sstrace"
-    command = [sys.executable, "-m", "streamsan"]
-    run = [
-        *command,
-        "run",
-        "--device",
-        "virtual",
-        "--no-check",
-        "-o",
-        str(trace),
-        str(program),
-        file,
-        str(line),
-    ]
+    run = [*ready_torch.command(), "run", "--device", "virtual", "--no-check", "-o", str(trace)]
+    run += [str(program), file, str(line)]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    check = [*command, "check", "--output-format", "json", str(trace)]
+    check = [*ready_torch.PLAIN, "check", "--output-format", "json", str(trace)]
     done = subprocess.run(check, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 1), done.stderr
     return [one for one in json.loads(done.stdout)["findings"] if one["level"] in ("error", "warning")]

@@ -9,10 +9,10 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import ready_torch
 from device import options
 
 HERE = Path(__file__).resolve().parent
@@ -44,13 +44,12 @@ def user_line(place, file):
 
 def findings(file, folder, *runner, command="check"):
     trace = folder / f"{file.stem}.sstrace"
-    streamsan = [sys.executable, "-m", "streamsan"]
     devices = DEVICES.search(file.read_text())
-    run = [*streamsan, "run", *options(devices[1] if devices else 1)]
+    run = [*ready_torch.command(), "run", *options(devices[1] if devices else 1)]
     run += ["--no-check", "-o", str(trace), *runner, str(file)]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    check = [*streamsan, command, "--output-format", "json", str(trace)]
+    check = [*ready_torch.PLAIN, command, "--output-format", "json", str(trace)]
     done = subprocess.run(check, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)

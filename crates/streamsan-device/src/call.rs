@@ -92,6 +92,7 @@ pub fn watch_forks() {
         if IN_USE.load(Ordering::Relaxed) {
             FORKED.store(true, Ordering::Relaxed);
         }
+        crate::recording::after_fork_in_child();
         protection::after_fork_in_child();
     }
     // SAFETY: the handlers touch atomics, and a lock that the forking thread holds meanwhile.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
 use streamsan_record::table::{RawAccess, RecorderTable};
@@ -28,9 +29,20 @@ extern "C" fn on_load() {
 
 /// Starts the recorder, once: when CUDA code is loaded, the torch layer asks for the recorder, or the device is
 /// used. Not when this library is loaded: the shell that starts the program loads it too.
+///
+/// A forked child begins anew: its parent may not have been recorded because no trace was named then.
 pub fn begin() {
-    static BEGUN: Once = Once::new();
-    BEGUN.call_once(|| streamsan_record::begin("virtual", CaptureKind::Virtual, configured_devices));
+    static BEGUN: [Once; 2] = [Once::new(), Once::new()];
+    let child = usize::from(FORKED.load(Ordering::Relaxed));
+    BEGUN[child].call_once(|| streamsan_record::begin("virtual", CaptureKind::Virtual, configured_devices));
+}
+
+/// Whether this process is a forked child.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// To be called in a forked child.
+pub fn after_fork_in_child() {
+    FORKED.store(true, Ordering::Relaxed);
 }
 
 #[used]

@@ -4,6 +4,7 @@ use std::env;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use streamsan_trace::CaptureKind;
 
@@ -11,16 +12,24 @@ use crate::{RecordError, StartOptions, env as names, start};
 
 /// Starts the recorder if this process is to be recorded by the preloaded library for `device` (`virtual`, `cuda`). To be
 /// called once, by that library; `devices` is asked only then. What fails is said on standard error, and the program goes on.
+///
+/// A forked child may call it again; that has an effect if the parent found no trace named.
 pub fn begin(device: &str, capture: CaptureKind, devices: impl FnOnce() -> u32) {
     // A fault here must not leave the call it happens in.
     drop(catch_unwind(AssertUnwindSafe(|| start_here(device, capture, devices))));
 }
+
+static TRIED: AtomicBool = AtomicBool::new(false);
 
 fn start_here(device: &str, capture: CaptureKind, devices: impl FnOnce() -> u32) {
     if env::var_os(names::DEVICE).is_some_and(|wanted| wanted != device) {
         return;
     }
     let Some(path) = env::var_os(names::TRACE).filter(|path| !path.is_empty()) else { return };
+    // A forked child inherits what came of it.
+    if TRIED.swap(true, Ordering::AcqRel) {
+        return;
+    }
     let (path, devices) = (PathBuf::from(path), devices());
     for path in names_to_try(&path) {
         match start(StartOptions { path, capture, devices }) {

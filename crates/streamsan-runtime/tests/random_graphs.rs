@@ -1,7 +1,7 @@
 //! Random stream graphs on the CPU back end: what the declared order protects is what a serial run gives, and the
 //! checker sees every declared edge; without any one of the waits it says so.
 //!
-//! `STREAMSAN_RUNTIME_PROGRAMS` and `STREAMSAN_RUNTIME_SEED` choose how many and which. `--features shuttle` as in `random.rs`.
+//! `STREAMSAN_RUNTIME_PROGRAMS` and `STREAMSAN_RUNTIME_SEED` choose how many and which. `--features shuttle` as in `random_programs.rs`.
 
 #[path = "random/scheduled.rs"]
 mod scheduled;
