@@ -7,8 +7,13 @@ BIN := $(VENV)/bin
 N ?= 1000000
 SEED ?= 1
 JOBS ?= logical --maxprocesses 8
+# Without what make would have it share with other jobs.
+CARGO := MAKEFLAGS= cargo
+# With `-p` instead of `--workspace`, crates would be compiled again with fewer of their features.
+SHUTTLE := $(CARGO) test --workspace --quiet --features streamsan-runtime/shuttle
 
-.PHONY: models browser tools demo test fuzz-judge venv torch install lint rust-tests python-tests bench clean
+.PHONY: demo test venv install torch models browser tools
+.PHONY: checks downloads lint rust-tests python-tests fuzz-judge clean
 
 demo: install
 	@echo; echo "== a stream program of six lines, no torch needed"; echo
@@ -19,7 +24,19 @@ demo: install
 	@echo; echo "== the same, fixed: examples/loader_compute/fixed.py"; echo
 	@$(BIN)/streamsan run --device virtual --force -o $(VENV)/fixed.sstrace examples/loader_compute/fixed.py
 
-test: lint rust-tests python-tests
+# What is downloaded and what is compiled do not need each other.
+test: tools
+	@$(MAKE) --no-print-directory --jobs=2 checks downloads
+	@$(MAKE) --no-print-directory python-tests
+
+checks:
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory rust-tests
+
+# One after the other: they write to one environment.
+downloads:
+	@$(MAKE) --no-print-directory models
+	@$(MAKE) --no-print-directory browser
 
 venv: $(BIN)/python
 
@@ -43,19 +60,19 @@ tools: venv
 	$(BIN)/python scripts/ensure_tools.py
 
 lint: tools
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo run --quiet -p xtask -- tidy
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) run --quiet -p xtask -- tidy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/check_pythons.py
 
 rust-tests:
-	cargo test --workspace --quiet
-	cargo test --quiet -p streamsan-runtime --features shuttle --test schedules --test random --test graphs
-	cargo test --quiet -p streamsan-runtime --features shuttle --test pipeline random_pipelines
+	$(CARGO) test --workspace --quiet
+	$(SHUTTLE) --test schedules --test random_programs --test random_graphs
+	$(SHUTTLE) --test pipeline random_pipelines
 
-python-tests: tools install torch models browser
+python-tests: tools install models browser
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not alone" tests
 	$(BIN)/python -m pytest -q -m alone tests
 
