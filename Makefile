@@ -7,13 +7,13 @@ BIN := $(VENV)/bin
 N ?= 1000000
 SEED ?= 1
 JOBS ?= logical --maxprocesses 8
-# Without what make would have it share with other jobs.
+# Without what make would have Cargo share with other jobs.
 CARGO := MAKEFLAGS= cargo
 # With `-p` instead of `--workspace`, crates would be compiled again with fewer of their features.
 SHUTTLE := $(CARGO) test --workspace --quiet --features streamsan-runtime/shuttle
 
 .PHONY: demo test venv install torch models browser tools
-.PHONY: checks downloads lint rust-tests python-tests fuzz-judge clean
+.PHONY: checks environment lint rust-tests python-tests pytest fuzz-judge clean
 
 demo: install
 	@echo; echo "== a stream program of six lines, no torch needed"; echo
@@ -24,19 +24,20 @@ demo: install
 	@echo; echo "== the same, fixed: examples/loader_compute/fixed.py"; echo
 	@$(BIN)/streamsan run --device virtual --force -o $(VENV)/fixed.sstrace examples/loader_compute/fixed.py
 
-# What is downloaded and what is compiled do not need each other.
+# The two halves do not need each other: one downloads while the other compiles.
 test: tools
-	@$(MAKE) --no-print-directory --jobs=2 checks downloads
-	@$(MAKE) --no-print-directory python-tests
+	@$(MAKE) --no-print-directory --jobs=2 checks environment
+	@$(MAKE) --no-print-directory pytest
 
 checks:
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory rust-tests
 
-# One after the other: they write to one environment.
-downloads:
+# What the Python tests need, one after the other: all of it is written to one place.
+environment:
 	@$(MAKE) --no-print-directory models
 	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory install
 
 venv: $(BIN)/python
 
@@ -45,7 +46,7 @@ $(BIN)/python:
 	$(PYTHON) scripts/make_venv.py $(VENV)
 
 install: venv
-	$(BIN)/python scripts/install.py
+	MAKEFLAGS= $(BIN)/python scripts/install.py
 
 torch: venv
 	$(BIN)/python scripts/ensure_torch.py
@@ -72,7 +73,10 @@ rust-tests:
 	$(SHUTTLE) --test schedules --test random_programs --test random_graphs
 	$(SHUTTLE) --test pipeline random_pipelines
 
-python-tests: tools install models browser
+python-tests: tools environment
+	@$(MAKE) --no-print-directory pytest
+
+pytest:
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not alone" tests
 	$(BIN)/python -m pytest -q -m alone tests
 
