@@ -44,7 +44,7 @@ def strict(value):
     if isinstance(value, dict):
         closed = {key: strict(item) for key, item in value.items()}
         if closed.get("type") == "object":
-            closed["additionalProperties"] = False
+            closed.setdefault("additionalProperties", False)
         return closed
     return [strict(item) for item in value] if isinstance(value, list) else value
 
@@ -110,6 +110,17 @@ def test_json_lines(reports):
         "hidden": document["hidden"],
         "coverage": document["coverage"],
     }
+
+
+def test_json_of_profiles():
+    profiles = sorted(str(path) for path in (ROOT / "tests" / "traces" / "profiles").glob("*.json*"))
+    assert len(profiles) == 3
+    command = [*STREAMSAN, "advise", "--output-format", "json", *profiles]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    checker = jsonschema.Draft202012Validator(strict(schema("profile-1.json")))
+    checker.check_schema(schema("profile-1.json"))
+    checker.validate(json.loads(done.stdout))
 
 
 def test_schemas_agree():

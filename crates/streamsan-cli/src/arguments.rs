@@ -42,7 +42,7 @@ pub(crate) enum Command {
     /// Check recorded traces
     #[command(after_help = CHECK_HELP)]
     Check(CheckArguments),
-    /// Check recorded traces, and say what costs time or memory without need
+    /// Check recorded traces, and say what costs time or memory without need; or say what bounds a profile of torch.profiler
     #[command(after_help = ADVISE_HELP)]
     Advise(CheckArguments),
     /// Draw who waits for whom, or the operations around a finding

@@ -5,6 +5,7 @@ use crate::arguments::CheckArguments;
 use crate::baseline::Baseline;
 use crate::fault::Fault;
 use crate::output;
+use crate::profile;
 use crate::reports::{Judged, Look, render, say_mistakes};
 use crate::run::is_incomplete;
 use crate::wanted::Wanted;
@@ -13,6 +14,11 @@ use streamsan_report::{ColorChoice, Format};
 
 /// `advise`: whether advice is given too.
 pub(crate) fn check(arguments: &CheckArguments, advise: bool, color: ColorChoice) -> Result<i32, Fault> {
+    if !advise {
+        profile::refuse(&arguments.traces)?;
+    } else if profile::are_profiles(&arguments.traces)? {
+        return profile::advise(arguments);
+    }
     // Mistakes in the arguments are said before minutes of work.
     let files = output_files(&arguments.outputs, arguments.force)?;
     refuse_twice(&arguments.traces)?;

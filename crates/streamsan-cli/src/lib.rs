@@ -23,6 +23,7 @@ pub mod live;
 mod log;
 mod nearest;
 mod output;
+mod profile;
 mod reports;
 mod run;
 mod sim;

@@ -41,11 +41,15 @@ pub(crate) const ADVISE_HELP: &str = "\
 Advice is the rules SS7, given beside the findings of `check`; --select SS7 leaves those out. What it means, and what
 it cannot know: docs/advice.md, `streamsan explain SS703`.
 
+Profiles of torch.profiler (.json, .json.gz) are read too: what bounds the program, what overlap could gain, what waits
+cost; as text, --output-format json, or -o with .txt or .json. What each figure means: docs/profiles.md.
+
 Exit status: as of `check`. Advice never counts, unless --error or --warn give its rules another level.
    0  no errors
    1  errors found, or warnings with --error-on-warning; 0 with --exit-zero
    2  wrong usage, a trace that cannot be read, or a bug in streamsan
-   4  a trace holds no operation, or a part of it was lost and there are no errors in the rest";
+   4  a trace holds no operation, or a part of it was lost and there are no errors in the rest; nothing ran on a GPU in a
+      profile";
 
 /// The table in `streamsan run --help`.
 pub(crate) const RUN_HELP: &str = "\

@@ -174,9 +174,12 @@ pub struct Wait {
     pub count: u64,
     /// How long the host was in it.
     pub waited: u64,
-    /// How long a device had nothing to do because of it: from when it ran empty in the wait until the host had issued the
-    /// next operation after it. The sum over devices.
+    /// How long a device had nothing to do after it had run empty in the wait, until the host had issued the next operation.
+    /// The sum over devices.
     pub idle: u64,
+    /// What of that the wait cost: for each one no more than it took, since without it the host would have come to its next
+    /// call earlier by that.
+    pub cost: u64,
 }
 
 /// Copies of one place between a device and pageable memory.

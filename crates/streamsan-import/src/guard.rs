@@ -3,7 +3,8 @@
 //! A parser of JSON keeps each string and the nesting in memory. Neither is long in a profile, but a small compressed file
 //! can hold gigabytes of either.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io::{Error, Read, Result};
 use std::rc::Rc;
 
@@ -12,11 +13,54 @@ const LONGEST: u64 = 16 << 20;
 /// How deep lists and objects are nested.
 const DEEPEST: u32 = 256;
 
+/// How many lines are remembered: a parser stops at a mistake, and reads a little more.
+const LINES: usize = 64;
+
+/// How far a reader is.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Bytes read.
+    at: Cell<u64>,
+    /// Lines that ended.
+    lines: Cell<usize>,
+    /// Where the last lines start.
+    starts: RefCell<VecDeque<u64>>,
+}
+
+impl Progress {
+    /// Bytes read.
+    pub(crate) fn at(&self) -> u64 {
+        self.at.get()
+    }
+
+    /// The byte at a line and column, both counted from 1 as parsers do; what was read if that is not known.
+    pub(crate) fn offset(&self, line: usize, column: usize) -> u64 {
+        let starts = self.starts.borrow();
+        let start = match (self.lines.get() + 1).checked_sub(line) {
+            _ if line == 1 => Some(0),
+            Some(back) if line > 1 => {
+                starts.len().checked_sub(1 + back).and_then(|index| starts.get(index).copied())
+            }
+            _ => None,
+        };
+        start.map_or(self.at(), |start| start + column as u64)
+    }
+
+    fn line(&self) {
+        self.lines.set(self.lines.get() + 1);
+        let mut starts = self.starts.borrow_mut();
+        if starts.len() == LINES {
+            starts.pop_front();
+        }
+        starts.push_back(self.at());
+    }
+}
+
 /// Reads from `inner` and counts.
 #[derive(Debug)]
 pub(crate) struct Guard<R> {
     inner: R,
-    at: Rc<Cell<u64>>,
+    progress: Rc<Progress>,
     in_string: bool,
     escaped: bool,
     length: u64,
@@ -24,13 +68,16 @@ pub(crate) struct Guard<R> {
 }
 
 impl<R: Read> Guard<R> {
-    /// `at` is kept at the number of bytes read.
-    pub(crate) fn new(inner: R, at: Rc<Cell<u64>>) -> Self {
-        Self { inner, at, in_string: false, escaped: false, length: 0, depth: 0 }
+    /// `progress` is kept up to date.
+    pub(crate) fn new(inner: R, progress: Rc<Progress>) -> Self {
+        Self { inner, progress, in_string: false, escaped: false, length: 0, depth: 0 }
     }
 
     fn see(&mut self, byte: u8) -> Result<()> {
-        self.at.set(self.at.get() + 1);
+        self.progress.at.set(self.progress.at() + 1);
+        if byte == b'\n' {
+            self.progress.line();
+        }
         if self.in_string {
             self.length += 1;
             if self.length > LONGEST {
@@ -74,16 +121,32 @@ impl<R: Read> Read for Guard<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEEPEST, Guard, LONGEST};
-    use std::cell::Cell;
+    use super::{DEEPEST, Guard, LONGEST, Progress};
     use std::io::{Read, repeat};
     use std::rc::Rc;
 
     fn read(from: impl Read) -> (Result<u64, String>, u64) {
-        let at = Rc::new(Cell::new(0));
-        let mut guard = Guard::new(from, at.clone());
+        let progress = Rc::new(Progress::default());
+        let mut guard = Guard::new(from, progress.clone());
         let outcome = std::io::copy(&mut guard, &mut std::io::sink()).map_err(|error| error.to_string());
-        (outcome, at.get())
+        (outcome, progress.at())
+    }
+
+    #[test]
+    fn lines_lead_to_bytes() {
+        let progress = Rc::new(Progress::default());
+        let text: String =
+            (0..200).flat_map(|index| ["xxxxxx".get(..index % 7).unwrap_or(""), "\n"]).collect();
+        std::io::copy(&mut Guard::new(text.as_bytes(), progress.clone()), &mut std::io::sink()).unwrap();
+        let start =
+            |line: usize| text.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>() as u64;
+        for line in [1, 150, 199, 200, 201] {
+            assert_eq!(progress.offset(line, 3), start(line) + 3, "{line}");
+        }
+        // Too long ago, not yet there, and no line at all: what was read.
+        for line in [0, 2, 100, 202] {
+            assert_eq!(progress.offset(line, 3), text.len() as u64, "{line}");
+        }
     }
 
     #[test]

@@ -97,7 +97,8 @@ fn wait(wait: &Wait) -> Value {
         "call": wait.call,
         "count": wait.count,
         "waited_ns": wait.waited,
-        "idle_ns": wait.idle,
+        "idle_after_ns": wait.idle,
+        "cost_ns": wait.cost,
         "place": place(&wait.place),
     })
 }

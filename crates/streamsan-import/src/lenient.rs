@@ -34,13 +34,13 @@ macro_rules! take_all {
                         Ok(None)
                     }
                     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-                        Ok($number(value, value as f64))
+                        Ok(Some($number(value as f64, &value)))
                     }
                     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-                        Ok($number(value, value as f64))
+                        Ok(Some($number(value as f64, &value)))
                     }
                     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-                        Ok($number(value, value))
+                        Ok(Some($number(value, &value)))
                     }
                     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
                         Ok($text(value))
@@ -63,16 +63,8 @@ macro_rules! take_all {
     };
 }
 
-fn number<T>(_: T, value: f64) -> Option<f64> {
-    Some(value)
-}
-
-fn shown<T: ToString>(value: T, _: f64) -> Option<String> {
-    Some(value.to_string())
-}
-
-take_all!(Number, "a number", Option<f64>, number: number, text: |text: &str| text.trim().parse().ok());
-take_all!(Text, "a text", Option<String>, number: shown, text: |text: &str| Some(text.to_owned()));
+take_all!(Number, "a number", Option<f64>, number: |value: f64, _| value, text: |text: &str| text.trim().parse().ok());
+take_all!(Text, "a text", Option<String>, number: |_, shown: &dyn ToString| shown.to_string(), text: |text: &str| Some(text.to_owned()));
 
 #[cfg(test)]
 mod tests {

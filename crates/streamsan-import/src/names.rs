@@ -65,7 +65,7 @@ fn shortened(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, Names, OTHER};
+    use super::{LONGEST, NameId, Names, OTHER};
 
     #[test]
     fn each_is_kept_once_and_not_too_long() {
@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(names.text(first), "<built-in method item of Tensor object");
         let long = names.id(&"ü".repeat(1000));
         assert_eq!(names.text(long).len(), LONGEST);
-        assert_eq!(names.text(Default::default()), OTHER);
+        assert_eq!(names.text(NameId::default()), OTHER);
     }
 }

@@ -61,8 +61,8 @@ fn place(profile: &Profile, functions: &[&Frame], operators: &[&Frame]) -> Place
     let at = functions.iter().rposition(|frame| user(frame).is_some());
     let below = at.and_then(|at| functions.get(at + 1));
     // The outermost operator of aten is what the program asked for; those around it are its own names.
-    let names = operators.iter().map(|frame| profile.name(frame.name));
-    let operator = names.clone().find(|name| name.starts_with("aten::")).or(names.last());
+    let mut names = operators.iter().map(|frame| profile.name(frame.name));
+    let operator = names.clone().find(|name| name.starts_with("aten::")).or(names.next_back());
     Place {
         function: at.and_then(|at| user(&functions[at])),
         callee: below.and_then(|frame| callee(profile.name(frame.name))),
@@ -97,6 +97,8 @@ fn callee(name: &str) -> Option<String> {
     }
     let function = function(name)?;
     let module = function.file.trim_end_matches(".py").trim_end_matches("/__init__").replace('/', ".");
+    // The one class by its public name: its methods move whole models.
+    let module = if module == "torch.nn.modules.module" { "torch.nn.Module" } else { &module };
     Some(format!("{module}.{}", function.name))
 }
 
@@ -131,7 +133,7 @@ mod tests {
     fn callees_by_name() {
         for (name, wanted) in [
             ("torch/cuda/__init__.py(1152): synchronize", Some("torch.cuda.synchronize")),
-            ("torch/nn/modules/module.py(1080): cuda", Some("torch.nn.modules.module.cuda")),
+            ("torch/nn/modules/module.py(1080): cuda", Some("torch.nn.Module.cuda")),
             ("<built-in method item of Tensor object", Some("Tensor.item")),
             ("<built-in method rand of type object", Some("rand")),
             ("<built-in function _cuda_synchronize>", Some("_cuda_synchronize")),

@@ -3,14 +3,13 @@
 use crate::ImportError;
 use crate::document::{Document, Sink};
 use crate::event::Event;
-use crate::guard::Guard;
+use crate::guard::{Guard, Progress};
 use crate::names::Names;
 use crate::profile::{Call, Frame, Kind, Operation, Profile};
 use crate::spans::Span;
 use flate2::read::MultiGzDecoder;
 use serde::de::DeserializeSeed;
 use serde_json::error::Category;
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -51,19 +50,20 @@ pub fn read(path: &Path) -> Result<Profile, ImportError> {
 
 /// Reads the JSON of a profile.
 pub(crate) fn parse(from: impl Read, compressed: bool) -> Result<Profile, ImportError> {
-    let at = Rc::new(Cell::new(0));
+    let progress = Rc::new(Progress::default());
     let mut collector = Collector::default();
-    let mut parser = serde_json::Deserializer::from_reader(Guard::new(from, at.clone()));
+    let mut parser = serde_json::Deserializer::from_reader(Guard::new(from, progress.clone()));
     let outcome = Document(&mut collector).deserialize(&mut parser).and_then(|()| parser.end());
     if let Err(error) = outcome {
         let reason = match error.classify() {
-            Category::Eof if at.get() == 0 => "the file is empty".to_owned(),
+            Category::Eof if progress.at() == 0 => "the file is empty".to_owned(),
             Category::Eof => "the file ends in the middle of the profile".to_owned(),
             Category::Io if compressed => format!("it cannot be unpacked: {}", plain(&error)),
             Category::Syntax => format!("no JSON: {}", plain(&error)),
             Category::Io | Category::Data => plain(&error),
         };
-        return Err(ImportError::Malformed { reason, offset: at.get(), compressed });
+        let offset = progress.offset(error.line(), error.column());
+        return Err(ImportError::Malformed { reason, offset, compressed });
     }
     collector.finish()
 }

@@ -169,10 +169,10 @@ fn one_device(device: &Device, analysis: &Analysis, text: &mut String) {
 
 fn reasons(idle: &Idle) -> Vec<(u64, &'static str)> {
     let mut all = vec![
-        (idle.issuing, "the next operation was not issued yet, the host had not waited"),
-        (idle.after_wait, "the next operation was not issued yet, after a wait of the host"),
+        (idle.issuing, "next operation not issued yet, the host had not waited"),
+        (idle.after_wait, "next operation not issued yet, after a wait of the host"),
         (idle.waiting, "the host was in a wait"),
-        (idle.starting, "the next operation was issued and had not started"),
+        (idle.starting, "next operation issued, and not started yet"),
         (idle.nothing, "nothing more was issued"),
     ];
     all.retain(|(length, _)| *length > 0);
@@ -216,32 +216,29 @@ fn sort_of(copies: &Copies) -> String {
 }
 
 fn waits(analysis: &Analysis, text: &mut String) {
-    let costly: Vec<&Wait> = analysis.waits.iter().filter(|wait| wait.idle > 0).collect();
+    let costly: Vec<&Wait> = analysis.waits.iter().filter(|wait| wait.cost > 0).collect();
     if costly.is_empty() {
         if !analysis.waits.is_empty() {
             text.push_str("\nThe host waited, and no device was idle because of it.\n");
         }
         return;
     }
-    text.push_str("\nWaits of the host, by how long a device had nothing to do because of them:\n");
+    text.push_str("\nWaits of the host, by the idle time of devices that they cost:\n");
     for wait in costly.iter().take(PLACES) {
         let _ = writeln!(
             text,
-            "  {:>9}  {} {}{}",
-            time(wait.idle),
+            "  {:>9}  {} {}, {} in it{}",
+            time(wait.cost),
             times(wait.count),
             wait.call,
+            time(wait.waited),
             in_place(&wait.place)
         );
     }
     if costly.len() > PLACES {
-        let rest: u64 = costly[PLACES..].iter().map(|wait| wait.idle).fold(0, u64::saturating_add);
-        let _ = writeln!(
-            text,
-            "  {:>9}  in {}",
-            time(rest),
-            counted((costly.len() - PLACES) as u64, "more place", "more places")
-        );
+        let rest: u64 = costly[PLACES..].iter().map(|wait| wait.cost).fold(0, u64::saturating_add);
+        let more = counted((costly.len() - PLACES) as u64, "more place", "more places");
+        let _ = writeln!(text, "  {:>9}  in {more}", time(rest));
     }
 }
 
@@ -254,7 +251,7 @@ fn pageable(analysis: &Analysis, text: &mut String) {
         let Pageable { direction, place, count, bytes: size, time: took, calling } = one;
         let _ = writeln!(
             text,
-            "  {:>9}  {} {direction}, {}, host in the call {}{}",
+            "  {:>9}  {} {direction}, {}, {} in the calls{}",
             time(*took),
             times(*count),
             bytes(*size),
@@ -273,18 +270,16 @@ fn times(count: u64) -> String {
     format!("{}x", grouped(count))
 }
 
-/// The place on a line of its own, so that it can be clicked.
+/// The place on a line of its own, if there is a file in it.
 fn in_place(place: &Place) -> String {
     let what = place.callee.as_ref().or(place.operator.as_ref());
-    let what = what.map_or_else(String::new, |what| format!(" in {what}"));
-    match &place.function {
-        Some(function) => {
-            let name = if function.name == "<module>" { "the module" } else { &function.name };
-            let line = if function.line == 0 { String::new() } else { format!(":{}", function.line) };
-            format!("{what}\n             called by {name}, {}{line}", function.file)
-        }
-        None => what,
-    }
+    let Some(function) = &place.function else {
+        return what.map_or_else(String::new, |what| format!(" in {what}"));
+    };
+    let what = what.map_or_else(String::new, |what| format!("{what} in "));
+    let name = if function.name == "<module>" { "the module" } else { &function.name };
+    let line = if function.line == 0 { String::new() } else { format!(":{}", function.line) };
+    format!("\n      {what}{name}, {}{line}", function.file)
 }
 
 fn notes(analysis: &Analysis, text: &mut String) {

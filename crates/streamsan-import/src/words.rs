@@ -5,6 +5,10 @@ pub(crate) fn time(nanoseconds: u64) -> String {
     if nanoseconds < 1000 {
         return format!("{nanoseconds} ns");
     }
+    // In seconds digits are grouped, and there are no larger units.
+    if nanoseconds >= 999_500_000_000 {
+        return format!("{} s", grouped(nanoseconds.saturating_add(500_000_000) / 1_000_000_000));
+    }
     let mut value = nanoseconds as f64;
     let mut unit = "ns";
     for next in ["us", "ms", "s"] {
@@ -20,7 +24,7 @@ pub(crate) fn time(nanoseconds: u64) -> String {
     } else if value < 99.95 {
         format!("{value:.1} {unit}")
     } else {
-        format!("{} {unit}", grouped(value.round() as u64))
+        format!("{value:.0} {unit}")
     }
 }
 

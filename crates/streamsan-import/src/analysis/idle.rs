@@ -17,8 +17,8 @@ pub(crate) struct Causes<'a> {
     in_waits: Spans,
     /// Indexes of waits, by their end.
     by_end: Vec<usize>,
-    /// For each wait of the host, how long devices had nothing to do because of it.
-    pub(super) idle: Vec<u64>,
+    /// For each wait of the host, how long devices had nothing to do after they ran empty in it, and what of that it cost.
+    pub(super) after: Vec<(u64, u64)>,
 }
 
 impl<'a> Causes<'a> {
@@ -26,7 +26,7 @@ impl<'a> Causes<'a> {
         let mut by_end: Vec<usize> = (0..host.waits.len()).collect();
         by_end.sort_by_key(|&index| host.waits[index].span.1);
         let in_waits = Spans::of(host.waits.iter().map(|wait| wait.span));
-        Self { host, issued_by, in_waits, by_end, idle: vec![0; host.waits.len()] }
+        Self { host, issued_by, in_waits, by_end, after: vec![(0, 0); host.waits.len()] }
     }
 
     /// The reasons for the gaps of one device, whose operations are ordered by their start.
@@ -37,7 +37,9 @@ impl<'a> Causes<'a> {
             let skipped = rest.partition_point(|one| one.span.0 < gap.1);
             rest = &rest[skipped..];
             let starting = rest.iter().take_while(|one| one.span.0 == gap.1).filter(|one| one.span.1 > gap.1);
-            let issued = starting.filter_map(|one| self.issued_by.call(one)).min_by_key(|call| call.span.0);
+            let issued = starting
+                .filter_map(|one| self.issued_by.call(one))
+                .min_by_key(|call| (call.span, call.thread));
             match issued {
                 Some(call) => self.gap(gap, call, &mut idle),
                 None => idle.nothing += length(gap),
@@ -61,13 +63,16 @@ impl<'a> Causes<'a> {
             idle.issuing += free.length();
             return;
         };
-        let (_, end) = self.host.waits[first].span;
+        let wait = self.host.waits[first].span;
+        let end = wait.1;
         let after = free.within((end, issued));
         idle.waiting += waiting.length();
         idle.after_wait += after.length();
         idle.issuing += free.length() - after.length();
         let caused = waiting.within((gap.0, end)).length() + after.length();
-        self.idle[first] = self.idle[first].saturating_add(caused);
+        let sum = &mut self.after[first];
+        // Without the wait the host would have come to the call earlier by the time of the wait, and not by more.
+        *sum = (sum.0.saturating_add(caused), sum.1.saturating_add(caused.min(length(wait))));
     }
 
     /// The wait in which the device ran empty, and after which the host could go on issuing: that of the thread which issued
@@ -84,6 +89,11 @@ impl<'a> Causes<'a> {
                 .take(1000)
                 .filter(|&index| wait(index).span.0 <= stretch.0)
         };
-        ended().find(|&index| wait(index).thread == call.thread).or_else(|| ended().next())
+        // Another thread's wait is a reason only if nobody worked when it ended.
+        let held_all = |index: &usize| {
+            let end = wait(*index).span.1;
+            self.host.waiting.within((end - 1, end)).length() > 0
+        };
+        ended().find(|&index| wait(index).thread == call.thread).or_else(|| ended().find(held_all))
     }
 }
