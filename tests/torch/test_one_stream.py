@@ -2,10 +2,10 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import ready_torch
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "evidence.md").read_text()
@@ -134,9 +134,9 @@ print(y.sum().item())
 }
 
 
-def run(*arguments, folder, status):
+def run(*arguments, folder, status, command=ready_torch.PLAIN):
     done = subprocess.run(
-        [sys.executable, "-m", "streamsan", *arguments],
+        [*command, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -187,7 +187,8 @@ streamsan.watch(ones, "host")
 def test_programs_without_hazards_run_with_late_copies(script, tmp_path):
     # Their own assertions are about values.
     options = ["--device-count", "2"] if "two_devices" in script.stem else []
-    run("run", "--delay-copies", "--no-check", *options, str(script), folder=tmp_path, status=0)
+    words = ["run", "--delay-copies", "--no-check", *options, str(script)]
+    run(*words, folder=tmp_path, status=0, command=ready_torch.command())
 
 
 def test_the_commands_of_the_page(tmp_path):

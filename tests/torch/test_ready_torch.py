@@ -103,3 +103,14 @@ def test_another_environment_has_an_interpreter_of_its_own(tmp_path, monkeypatch
     for done in both(tmp_path, "script.py", input="text"):
         assert "by the command\n" in done.stderr, done.stderr
         assert "OMP_NUM_THREADS=1\n" in done.stdout
+
+
+def test_copies_are_late_only_where_that_is_asked_for(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import torch\n"
+        "x = torch.zeros(4).pin_memory()\n"
+        "x.copy_(torch.ones(4, device='cuda'), non_blocking=True)\n"
+        "print(x.sum().item())\n"
+    )
+    for options, value in ((("--delay-copies",), "0.0\n"), ((), "4.0\n")):
+        assert [done.stdout for done in both(tmp_path, "script.py", options=options)] == [value] * 2

@@ -22,7 +22,7 @@ import types
 # library reads its own when the recorder starts or the device is first used.
 OF_ONE_RUN = {"PWD", "OLDPWD", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST"}
 OF_ONE_RUN |= {"STREAMSAN_" + name for name in ("TRACE", "RUN", "DEVICE", "DEVICE_COUNT", "DEVICE_MEMORY")}
-OF_ONE_RUN |= {"STREAMSAN_PYTHON", "STREAMSAN_PACKAGE"}
+OF_ONE_RUN |= {"STREAMSAN_PYTHON", "STREAMSAN_PACKAGE", "STREAMSAN_DELAY_COPIES"}
 STARTUP = os.path.join("streamsan", "_startup")
 
 
