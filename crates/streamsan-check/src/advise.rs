@@ -11,10 +11,15 @@
 //!
 //! What it can miss: whatever is done once. Advice about loops needs a line to be come to three times.
 
+mod copies;
+mod held;
+mod host;
 mod lines;
+mod measures;
 mod orders;
 mod records;
-mod removal;
+mod serial;
+mod trial;
 mod waits;
 
 use crate::edges::Line;
@@ -23,13 +28,17 @@ use crate::finding::{Actor, Advised, Finding, Memory, Occurrences, Place};
 use crate::fingerprint::fingerprint;
 use crate::group::place;
 use crate::hazard::Origin;
+use crate::measures::Measures;
 use crate::rules::Rule;
 use crate::{Config, Region};
+use copies::Copies;
+use host::Host;
 use lines::Lines;
-use orders::Orders;
+use measures::Depths;
+use orders::{Orders, Step};
 use records::Records;
-use removal::{Baseline, Removal};
-use streamsan_trace::{Access, Event, Log, Tables};
+use streamsan_trace::{Access, BlockId, Event, EventKind, Log, SiteId, Tables};
+use trial::{Baseline, Trial};
 use waits::Waits;
 
 /// What was counted so far.
@@ -40,6 +49,10 @@ pub(crate) struct Advisor {
     lines: Lines,
     waits: Waits,
     records: Records,
+    copies: Copies,
+    host: Host,
+    depths: Depths,
+    events: u64,
 }
 
 /// Advice that is not verified yet.
@@ -54,8 +67,8 @@ struct Draft {
     count: u64,
     occurrences: Occurrences,
     advised: Advised,
-    /// What is taken out of the log to see whether it is needed.
-    removal: Option<Removal>,
+    /// What is tried, to see whether it brings anything new. Advice to take something out is given only if it does not.
+    trial: Option<Trial>,
 }
 
 impl Advisor {
@@ -66,6 +79,10 @@ impl Advisor {
             lines: Lines::default(),
             waits: Waits::default(),
             records: Records::default(),
+            copies: Copies::default(),
+            host: Host::default(),
+            depths: Depths::default(),
+            events: 0,
         }
     }
 
@@ -74,56 +91,117 @@ impl Advisor {
         if self.region.is_some_and(|region| event.number > region.last) {
             return;
         }
+        self.events += 1;
+        let (line, begins) = self.lines.enter(event, tables);
         let seen = Seen {
             event,
             accesses,
-            line: self.lines.enter(event, tables),
+            line,
+            begins,
             is_inside: self.lines.is_inside(event),
             origin: Origin::of(event, engine.ignores.ranges_of(event.thread)),
             counts: self.region.is_none_or(|region| event.number >= region.first),
             tables,
+            engine,
         };
         // Memory first: a free is judged by the order before it.
         self.records.event(&seen, &mut self.orders);
         let step = self.orders.event(event);
+        let transfer = match event.kind {
+            EventKind::Op { kind, forward_site, .. } if step == Step::Operation => {
+                let transfer = self.copies.transfer(kind, accesses, tables);
+                if forward_site != SiteId(0) || transfer.is_some_and(|transfer| transfer.up) {
+                    self.lines.is_of_batches(seen.line);
+                }
+                transfer
+            }
+            _ => None,
+        };
+        self.records.step(step, &self.orders);
         self.waits.event(&seen, step);
+        self.copies.event(&seen, transfer);
+        self.host.event(&seen, step, &self.orders, &self.lines, transfer);
+        self.depths.event(&seen, step, &self.orders, transfer);
     }
 
-    /// The advice, tried out, in the order of the log.
-    pub(crate) fn finish(self, log: &dyn Log, config: &Config, engine: &mut Engine) -> Vec<Finding> {
+    /// The advice, tried out, in the order of the log; and what was counted.
+    pub(crate) fn finish(
+        mut self,
+        log: &dyn Log,
+        config: &Config,
+        engine: &mut Engine,
+    ) -> (Vec<Finding>, Measures) {
         let tables = log.tables();
-        let mut drafts: Vec<Draft> = Vec::new();
+        let mut drafts = self.copies.drafts(&self.lines);
+        let mut baseline = None;
         // Where the past was forgotten all of it counts as ordered: nothing can be said of waits then.
         if !self.orders.forgotten {
+            drafts.extend(self.host.drafts(&self.lines, &self.copies));
             drafts.extend(self.waits.drafts(&self.lines));
             drafts.extend(self.records.drafts());
+            let baseline = baseline.get_or_insert_with(|| Baseline::of(log, config));
+            let serial = std::mem::take(&mut self.waits.serial);
+            drafts.extend(serial.drafts(log, config, self.events, &self.lines, baseline));
         }
         drafts.retain(|draft| !config.ignore.contains(&draft.rule));
         drafts.retain(|draft| !engine.ignores.hides_advice(draft.rule, draft.origin, draft.count, tables));
         drafts.sort_by_key(|draft| (draft.event.number, draft.rule));
-        try_out(log, config, &mut drafts);
-        drafts.iter().map(|draft| draft.finding(tables)).collect()
+        if let Some(baseline) = &baseline {
+            try_out(log, config, self.events, baseline, &mut drafts);
+        }
+        let findings = drafts.iter().map(|draft| draft.finding(tables)).collect();
+        (findings, self.measures())
+    }
+
+    fn measures(self) -> Measures {
+        let (host, held, waits) = (self.host.totals, &self.records.held, &self.waits.per_stream);
+        let (memory, held) = (held.peak, held.most);
+        let mut measures = self.depths.finish();
+        for stream in &mut measures.streams {
+            let made = waits.get(&stream.stream).copied().unwrap_or_default();
+            (stream.waits, stream.redundant) = (made.waits, made.redundant);
+        }
+        Measures {
+            host_waits: host.waits,
+            waited_for: host.operations,
+            drained: host.drained,
+            memory,
+            held,
+            ..measures
+        }
     }
 }
 
-/// Marks what can be taken out, all of it together, else each for itself.
-fn try_out(log: &dyn Log, config: &Config, drafts: &mut Vec<Draft>) {
-    let removals = || drafts.iter().filter_map(|draft| draft.removal);
-    if removals().next().is_none() {
+/// Events that may be looked at to find out which changes can be made together.
+const EFFORT: u64 = 20_000_000;
+
+/// Marks what can be changed: all of it together, so that all of it can be followed; else one after the other, each with
+/// those before that were found good.
+fn try_out(log: &dyn Log, config: &Config, events: u64, baseline: &Baseline, drafts: &mut Vec<Draft>) {
+    let all: Vec<Trial> = drafts.iter().filter_map(|draft| draft.trial).collect();
+    if all.is_empty() {
         return;
     }
-    let baseline = Baseline::of(log, config);
-    let all: Vec<Removal> = removals().collect();
-    let together = baseline.is_clean_without(log, config, &all);
+    let together = baseline.is_clean_with(log, config, &all);
+    let mut good: Vec<Trial> = if together { all } else { Vec::new() };
+    let mut passes = EFFORT / events.max(1);
     for draft in drafts.iter_mut() {
-        if let Some(removal) = &draft.removal {
-            let alone =
-                || all.len() > 1 && baseline.is_clean_without(log, config, std::slice::from_ref(removal));
-            draft.advised.verified = Some(together || alone());
+        let Some(trial) = draft.trial else { continue };
+        let mut is_good = together;
+        if !together && passes > 0 {
+            passes -= 1;
+            good.push(trial);
+            is_good = baseline.is_clean_with(log, config, &good);
+            if !is_good {
+                good.pop();
+            }
         }
+        draft.advised.verified = Some(is_good);
     }
-    // What turns out to be needed is no advice.
-    drafts.retain(|draft| draft.advised.verified != Some(false));
+    // What turns out to be needed is no advice. A host wait in each turn and memory that is held are what they are.
+    drafts.retain(|draft| {
+        draft.advised.verified != Some(false) || matches!(draft.rule, Rule::Ss702 | Rule::Ss706)
+    });
 }
 
 impl Draft {
@@ -155,12 +233,31 @@ struct Seen<'a> {
     event: &'a Event,
     accesses: &'a [Access],
     line: Line,
+    /// Whether the thread came to the line with it.
+    begins: bool,
     origin: Origin,
     /// Whether the same call did something before.
     is_inside: bool,
     /// Whether it lies in the part that is asked for.
     counts: bool,
     tables: &'a Tables,
+    engine: &'a Engine,
+}
+
+impl Seen<'_> {
+    /// The memory of a block of which so many bytes are touched.
+    fn memory(&self, block: BlockId, bytes: u64) -> Option<Memory> {
+        let known = self.engine.blocks.get(block)?;
+        Some(Memory {
+            block,
+            offset: 0,
+            overlap: bytes,
+            size: known.size,
+            alloc_site: known.alloc_site,
+            owner: Some(known.owner),
+            device: self.engine.blocks.device(block),
+        })
+    }
 }
 
 /// What the executions of one line did, of which some had a property.

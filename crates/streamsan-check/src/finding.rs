@@ -74,6 +74,83 @@ pub enum Measured {
     Redundant(Cover),
     /// SS707: `record_stream` where the owner stream was ordered after the use anyway.
     OversizedRecord,
+    /// SS701: copies from or to memory that is not page-locked.
+    PageableCopy {
+        /// Whether they go to the device.
+        up: bool,
+    },
+    /// SS702: the host waited, and no stream had work after that.
+    HostSync(HostWork),
+    /// SS704: a wait for a whole stream where an event in it is enough.
+    Serialising(Box<Matters>),
+    /// SS705: memory was page-locked, or taken page-locked and filled.
+    PinInLoop,
+    /// SS706: blocks that were freed and held for a stream.
+    HeldBack(Box<HeldBack>),
+    /// SS706: memory that stays with a stream which does nothing any more.
+    IdlePool {
+        /// The stream.
+        owner: StreamId,
+        /// When it did something last.
+        last: OpNumber,
+        /// Bytes that others allocated after that.
+        later: u64,
+    },
+}
+
+/// SS702: what the host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostWork {
+    /// A value that it reads, such as by `.item()`.
+    Read,
+    /// A download.
+    Download {
+        /// Bytes, the first time.
+        bytes: u64,
+    },
+    /// An upload.
+    Upload,
+    /// An operator that reads something back, such as how many results it has.
+    ReadBack {
+        /// The operator.
+        label: LabelId,
+    },
+    /// It calls `synchronize` of a stream or a device.
+    Synchronize,
+    /// Anything else, such as `synchronize` of an event.
+    Other,
+}
+
+/// SS704: what a wait is needed for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matters {
+    /// The stream that is waited for.
+    pub awaited: StreamId,
+    /// The operation that has to be waited for, the first time.
+    pub number: OpNumber,
+    /// Its call stack.
+    pub site: SiteId,
+    /// Expressions for the two streams that are right at the wait.
+    pub names: Vec<VisibleStream>,
+}
+
+/// SS706: blocks that are held for a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBack {
+    /// The stream for which `record_stream` was called.
+    pub user: StreamId,
+    /// The stream that owns the blocks.
+    pub owner: StreamId,
+    /// When most bytes were held: [`Advised::bytes`] in [`Advised::operations`] blocks.
+    pub peak_at: OpNumber,
+    /// Bytes of all blocks that were ever held.
+    pub total: u64,
+    /// Bytes that were held when the run ended.
+    pub at_end: u64,
+    /// Where the blocks were freed, the first time.
+    pub free_site: SiteId,
+    /// Expressions for the two streams that are right there.
+    pub names: Vec<VisibleStream>,
 }
 
 /// Why a wait ordered nothing new, the first time.

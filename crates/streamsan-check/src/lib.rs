@@ -28,6 +28,7 @@ mod group;
 mod hazard;
 mod ignores;
 mod live;
+mod measures;
 mod near_miss;
 mod order;
 mod overlap;
@@ -38,11 +39,13 @@ mod verify;
 
 pub use ask::Question;
 pub use finding::{
-    Actor, Advised, Cover, Finding, Fix, FixAction, Measured, Memory, Note, Occurrences, OrderedUpTo, Place,
+    Actor, Advised, Cover, Finding, Fix, FixAction, HeldBack, HostWork, Matters, Measured, Memory, Note,
+    Occurrences, OrderedUpTo, Place,
 };
 pub use hazard::{Hazard, Origin};
 pub use ignores::{IgnoreComment, IgnoreFiles, IgnoreSource, Ignored, Ignores};
 pub use live::LiveCheck;
+pub use measures::{Measures, StreamMeasures};
 pub use report::{Coverage, Gap, Report};
 pub use rules::{Family, Level, Rule};
 
@@ -117,7 +120,10 @@ pub fn check(log: &dyn Log, config: &Config) -> Report {
     let advice = advisor.map(|advisor| advisor.finish(log, config, &mut engine));
     let mut report = outcome(&engine, &grouper, config.advise, tables);
     verify::verify(log, config, &mut report.findings);
-    report.findings.extend(advice.into_iter().flatten());
+    if let Some((advice, measures)) = advice {
+        report.findings.extend(advice);
+        report.measures = Some(measures);
+    }
     finish(&mut report, config, log.tables());
     verify::relate(log, config, report.coverage.events, &mut report.findings);
     report
@@ -130,7 +136,7 @@ fn outcome(engine: &Engine, grouper: &Grouper, advised: bool, tables: &Tables) -
     let mut findings = grouper.finish(tables);
     findings.extend(engine.ignores.unused(advised, tables));
     group::sort(&mut findings);
-    Report { findings, gaps, coverage, hidden: 0, ignored: engine.ignores.ignored() }
+    Report { findings, gaps, coverage, hidden: 0, measures: None, ignored: engine.ignores.ignored() }
 }
 
 /// Leaves out what is said twice and what is not wanted.

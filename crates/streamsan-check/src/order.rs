@@ -360,6 +360,12 @@ impl HappensBefore {
         }
     }
 
+    /// An edge as if `waiter` had just waited for an event that stands for this.
+    pub(crate) fn wait_for(&mut self, waiter: StreamId, snapshot: &Snapshot, number: OpNumber) {
+        let waiter = self.enter(waiter, number);
+        self.chains[waiter.index()].learn(snapshot, number, &mut self.pool);
+    }
+
     /// Whether the host knows the event, and so every chain before whatever it does next.
     pub(crate) fn passed(&self, earlier: Epoch) -> bool {
         self.host().is_after(earlier)

@@ -1,6 +1,6 @@
 //! What a check gives: findings, gaps, and what was seen.
 
-use crate::{Finding, Ignored};
+use crate::{Finding, Ignored, Measures};
 use streamsan_trace::{GapReason, OpNumber, StringId};
 
 /// The outcome of checking one trace.
@@ -14,6 +14,8 @@ pub struct Report {
     pub coverage: Coverage,
     /// How many findings [`Config::ignore`](crate::Config::ignore) left out.
     pub hidden: u64,
+    /// What was counted, if advice was asked for.
+    pub measures: Option<Measures>,
     /// Ignores in the program and for its files, and what each left out.
     pub ignored: Vec<Ignored>,
 }

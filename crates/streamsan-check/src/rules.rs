@@ -48,8 +48,18 @@ pub enum Rule {
     Ss601,
     /// The same, though another stream waits for the collective.
     Ss602,
+    /// Copies from or to memory that is not page-locked, in a loop.
+    Ss701,
+    /// The host waits in each turn of a loop, and no stream has work after that.
+    Ss702,
     /// A stream or the host waits for what is ordered already.
     Ss703,
+    /// A wait for a whole stream where an event in it is enough.
+    Ss704,
+    /// Memory is page-locked in a loop.
+    Ss705,
+    /// Memory that was freed and is of no use yet, or any more.
+    Ss706,
     /// `record_stream` that order makes needless.
     Ss707,
     /// The trace does not hold everything that happened.
@@ -136,7 +146,12 @@ const ROWS: &[Row] = rows! {
     Ss502 "SS502" "graph-output-overwritten"    Error   Graphs;
     Ss601 "SS601" "collective-buffer-touched"   Error   Collectives;
     Ss602 "SS602" "wait-on-other-stream"        Error   Collectives;
+    Ss701 "SS701" "pageable-copy"               Note    Advice;
+    Ss702 "SS702" "host-sync-in-loop"           Note    Advice;
     Ss703 "SS703" "redundant-wait"              Note    Advice;
+    Ss704 "SS704" "serialising-wait"            Note    Advice;
+    Ss705 "SS705" "pin-in-loop"                 Note    Advice;
+    Ss706 "SS706" "memory-held"                 Note    Advice;
     Ss707 "SS707" "oversized-record"            Note    Advice;
     Ss901 "SS901" "incomplete-trace"            Note    Tool;
     Ss902 "SS902" "unknown-access"              Note    Tool;

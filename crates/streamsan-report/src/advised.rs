@@ -1,57 +1,199 @@
 //! Advice in words: what a line does more of than it needs, how often, what that comes to, and what to change.
 
+mod changes;
+
+pub(crate) use changes::Change;
+
 use crate::names::Names;
 use crate::numbers::{bytes, counted, grouped};
-use crate::places::{Location, in_parentheses, locate};
-use streamsan_check::{Advised, Cover, Finding, Measured};
-use streamsan_trace::{CaptureKind, Log};
+use crate::places::in_parentheses;
+use streamsan_check::{Advised, Cover, Finding, HeldBack, HostWork, Matters, Measured};
+use streamsan_trace::Log;
 
 /// The first line.
 pub(crate) fn headline(finding: &Finding, advised: &Advised, names: &Names<'_>) -> String {
     let actor = names.actor(finding.second.actor);
     match &advised.measured {
+        Measured::PageableCopy { up } => {
+            let (way, end) = if *up { ("upload", "from") } else { ("download", "to") };
+            format!("{way} in a loop {end} memory that is not page-locked")
+        }
+        Measured::HostSync(HostWork::Read) => {
+            format!("the host reads {} in each turn of a loop, and waits for it", memory(finding, names))
+        }
+        Measured::HostSync(HostWork::Download { .. }) => {
+            format!("the host downloads {} in each turn of a loop, and waits for it", memory(finding, names))
+        }
+        Measured::HostSync(HostWork::Upload) => {
+            "the host waits for an upload in each turn of a loop".to_owned()
+        }
+        Measured::HostSync(HostWork::ReadBack { .. }) => {
+            "an operator reads its result back in each turn of a loop, and the host waits for it".to_owned()
+        }
+        Measured::HostSync(HostWork::Synchronize | HostWork::Other) => {
+            "the host waits in each turn of a loop until no stream has work".to_owned()
+        }
         Measured::Redundant(Cover { awaited: Some(awaited), .. }) => {
             format!("{actor} waits for {}, after which it is ordered already", names.stream(*awaited))
         }
         Measured::Redundant(_) => format!("{actor} waits for work that it knows to be done"),
-        Measured::OversizedRecord => format!(
-            "`record_stream` of {} for {actor}, where the order makes it needless",
-            finding.memory.map_or_else(|| "a tensor".to_owned(), |memory| names.memory_spoken(&memory))
-        ),
+        Measured::Serialising(matters) => {
+            format!("{actor} waits for all of {}, and needs a part of it", names.stream(matters.awaited))
+        }
+        Measured::PinInLoop => "page-locked memory is taken anew in each turn of a loop".to_owned(),
+        Measured::HeldBack(held) => {
+            let (amount, user) = (bytes(advised.bytes), names.stream(held.user));
+            format!("up to {amount} of freed memory held by `record_stream` for {user}")
+        }
+        Measured::IdlePool { owner, .. } => {
+            let (amount, owner) = (bytes(advised.bytes), names.stream(*owner));
+            format!("{amount} stay with {owner}, which is not used any more")
+        }
+        Measured::OversizedRecord => {
+            format!(
+                "`record_stream` of {} for {actor}, where the order makes it needless",
+                memory(finding, names)
+            )
+        }
     }
+}
+
+fn memory(finding: &Finding, names: &Names<'_>) -> String {
+    finding.memory.map_or_else(|| "a tensor".to_owned(), |memory| names.memory_spoken(&memory))
 }
 
 /// What stands under the line.
 pub(crate) fn label(finding: &Finding, advised: &Advised) -> String {
     let number = finding.second.number;
-    match &advised.measured {
-        Measured::Redundant(_) => format!("this wait orders nothing new ({number})"),
-        Measured::OversizedRecord => format!("this call guards nothing ({number})"),
-    }
+    let says = match &advised.measured {
+        Measured::PageableCopy { .. } => "this copy holds the host",
+        Measured::HostSync(_) => "the host waits here",
+        Measured::Redundant(_) => "this wait orders nothing new",
+        Measured::Serialising(_) => "this wait covers more than it has to",
+        Measured::PinInLoop => "this memory is page-locked",
+        Measured::HeldBack(_) => "this call holds the block after its free",
+        Measured::IdlePool { .. } => "its largest block was allocated here",
+        Measured::OversizedRecord => "this call guards nothing",
+    };
+    format!("{says} ({number})")
 }
 
 /// The statements: how often, why, and what it comes to.
 pub(crate) fn notes(finding: &Finding, advised: &Advised, log: &dyn Log, names: &Names<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
+    let actor = names.actor(finding.second.actor);
+    let amount = bytes(advised.bytes);
     match &advised.measured {
-        Measured::Redundant(cover) => {
-            notes.push(format!("{} ordered nothing new", every(finding.count, "execution of this line")));
-            notes.push(covered(finding, cover, log, names));
+        Measured::PageableCopy { up } => {
+            let returns = if *up { "its source has been staged" } else { "it is done" };
+            vec![
+                format!("{}, {amount} in all", counted(finding.count, "copy", "copies")),
+                format!(
+                    "the driver takes the bytes through a buffer of its own, and the call returns when {returns}, with `non_blocking=True` too"
+                ),
+            ]
+        }
+        Measured::HostSync(work) => host_sync(finding, advised, *work, log),
+        Measured::Redundant(cover) => vec![
+            format!("{} ordered nothing new", every(finding.count, "execution of this line")),
+            covered(&actor, cover, log, names),
+        ],
+        Measured::Serialising(matters) => serialising(finding, advised, matters, log, names),
+        Measured::PinInLoop => vec![
+            format!("{}, {amount} in all", counted(finding.count, "time", "times")),
+            "to page-lock memory the system is asked, which holds the host; how long, a trace does not tell"
+                .to_owned(),
+        ],
+        Measured::HeldBack(held) => held_back(advised, held, log, names),
+        Measured::IdlePool { owner, last, later } => {
+            let owner = names.stream(*owner);
+            vec![
+                format!("{owner} had that much at one time, has nothing now, and no work after {last}"),
+                format!(
+                    "torch keeps it for {owner}; other streams allocated {} after that and could use none of it",
+                    bytes(*later)
+                ),
+            ]
         }
         Measured::OversizedRecord => {
             let owner = finding.memory.and_then(|memory| memory.owner);
             let owner = owner.map_or_else(|| "the owner stream".to_owned(), |owner| names.stream(owner));
-            let user = names.actor(finding.second.actor);
-            notes.push(format!(
-                "at {} that this line is for, {owner}, which owns the memory, was ordered after the last use on {user} already",
-                every(finding.count, "free of the tensors")
-            ));
-            notes.push(format!(
-                "torch held back {}, {} in all, until the host had seen that {user} got as far as the free",
-                counted(finding.count, "block", "blocks"),
-                bytes(advised.bytes)
-            ));
+            vec![
+                format!(
+                    "at {} that this line is for, {owner}, which owns the memory, was ordered after the last use on {actor} already",
+                    every(finding.count, "free of the tensors")
+                ),
+                format!(
+                    "torch held back {}, {amount} in all, until the host had seen that {actor} got as far as the free",
+                    counted(finding.count, "block", "blocks")
+                ),
+            ]
         }
+    }
+}
+
+fn host_sync(finding: &Finding, advised: &Advised, work: HostWork, log: &dyn Log) -> Vec<String> {
+    let turns = finding.count;
+    let each = advised.operations / turns.max(1);
+    let mut notes = vec![format!(
+        "in {} of {} no stream had work left after it; it waited for {} in all, {} in each",
+        grouped(turns),
+        counted(advised.executions, "turn", "turns"),
+        counted(advised.operations, "operation", "operations"),
+        grouped(each)
+    )];
+    let then = "the device has nothing to do until the host has enqueued more, and nothing of the next turn can run beside this one";
+    notes.push(match work {
+        HostWork::ReadBack { label } => {
+            format!(
+                "`{}` has to know on the host what the device computed; {then}",
+                log.tables().string(label)
+            )
+        }
+        _ => then.to_owned(),
+    });
+    notes
+}
+
+fn serialising(
+    finding: &Finding,
+    advised: &Advised,
+    matters: &Matters,
+    log: &dyn Log,
+    names: &Names<'_>,
+) -> Vec<String> {
+    let (actor, awaited) = (names.actor(finding.second.actor), names.stream(matters.awaited));
+    vec![
+        format!(
+            "needed is what {awaited} does at {}{}, and no later operation of it",
+            matters.number,
+            in_parentheses(log, matters.site)
+        ),
+        format!(
+            "in {} of {} {actor} also waits for {} that {awaited} was given after that",
+            grouped(finding.count),
+            counted(advised.executions, "execution", "executions"),
+            counted(advised.operations, "operation", "operations in all")
+        ),
+    ]
+}
+
+fn held_back(advised: &Advised, held: &HeldBack, log: &dyn Log, names: &Names<'_>) -> Vec<String> {
+    let (user, owner) = (names.stream(held.user), names.stream(held.owner));
+    let mut notes = vec![
+        format!(
+            "at {} {} in {} had been freed{} and no wait of the host covered what {user} had to do by then",
+            held.peak_at,
+            bytes(advised.bytes),
+            counted(advised.operations, "block", "blocks"),
+            in_parentheses(log, held.free_site).replace('(', "(at "),
+        ),
+        format!(
+            "{owner} gets such a block back when torch sees that {user} is past its free: by then the host may be any number of turns ahead; {} in all were freed so",
+            bytes(held.total)
+        ),
+    ];
+    if held.at_end > 0 {
+        notes.push(format!("at the end of the run {} were held", bytes(held.at_end)));
     }
     notes
 }
@@ -65,8 +207,7 @@ fn every(count: u64, what: &str) -> String {
     format!("each of the {} {first}s {rest}", grouped(count))
 }
 
-fn covered(finding: &Finding, cover: &Cover, log: &dyn Log, names: &Names<'_>) -> String {
-    let waiter = names.actor(finding.second.actor);
+fn covered(waiter: &str, cover: &Cover, log: &dyn Log, names: &Names<'_>) -> String {
     let Some(awaited) = cover.awaited else {
         return "the host had waited for all of it before, and nothing was issued in between".to_owned();
     };
@@ -77,44 +218,5 @@ fn covered(finding: &Finding, cover: &Cover, log: &dyn Log, names: &Names<'_>) -
             in_parentheses(log, site)
         ),
         None => format!("{waiter} was ordered after all of it by what it had waited for before"),
-    }
-}
-
-/// What to change.
-pub(crate) struct Change<'a> {
-    /// For people, with the code if there is any.
-    pub(crate) line: String,
-    pub(crate) place: Option<Location<'a>>,
-    /// What is to be done with the line: `remove`, `replace`, or where code goes: `before`, `after`.
-    pub(crate) side: &'static str,
-    pub(crate) code: Option<String>,
-    verified: Option<bool>,
-}
-
-impl<'a> Change<'a> {
-    pub(crate) fn new(finding: &Finding, advised: &Advised, log: &'a dyn Log) -> Self {
-        let place = locate(log, finding.second.site);
-        let shown = place.as_ref().map_or_else(|| "it".to_owned(), Location::line);
-        let call = if log.header().capture == CaptureKind::Sim { "" } else { "the call at " };
-        let (side, line) = match &advised.measured {
-            Measured::Redundant(_) | Measured::OversizedRecord => {
-                ("remove", format!("take out {call}{shown}"))
-            }
-        };
-        Self { line, place, side, code: None, verified: advised.verified }
-    }
-
-    /// Whether it was tried, and nothing new appeared.
-    pub(crate) fn is_verified(&self) -> bool {
-        self.verified == Some(true)
-    }
-
-    /// What is known of the change.
-    pub(crate) fn standing(&self) -> Option<&'static str> {
-        match self.verified {
-            Some(true) => Some("checked: the same run without it has no finding that it does not have now"),
-            Some(false) => Some("not confirmed: run again after the change"),
-            None => None,
-        }
     }
 }

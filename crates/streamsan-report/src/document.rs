@@ -3,6 +3,10 @@
 //! As JSON its keys are API (docs/schema). The types of `streamsan-check` are converted here by hand, so that
 //! they can change.
 
+mod measured;
+
+pub(crate) use measured::Measured;
+
 use crate::advice::{Advice, gone_with};
 use crate::advised::Change;
 use crate::concise::level;
@@ -33,6 +37,9 @@ pub(crate) struct Document<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<Ignored<'a>>,
     pub(crate) coverage: Coverage,
+    /// What was counted of each trace; left out if no advice was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) measures: Vec<Measured<'a>>,
 }
 
 #[derive(Serialize)]
@@ -244,6 +251,7 @@ pub(crate) fn frame_of<'a>(checked: &[Checked<'a>], options: &Options<'a>) -> Do
         hidden: checked.iter().map(|one| one.report.hidden).sum(),
         ignored: Vec::new(),
         coverage: Coverage::default(),
+        measures: checked.iter().filter_map(measured::of).collect(),
     };
     for one in checked {
         document.ignored.extend(one.report.ignored.iter().map(|ignored| Ignored {
@@ -391,7 +399,7 @@ fn convert<'a>(
         }
     });
     let fix = match &finding.advice {
-        Some(advised) => Some(advised_fix(finding, advised, log, &mut help)),
+        Some(advised) => Some(advised_fix(finding, advised, log, names, &mut help)),
         None => fix,
     };
     Finding {
@@ -447,9 +455,10 @@ fn advised_fix<'a>(
     finding: &check::Finding,
     advised: &check::Advised,
     log: &'a dyn Log,
+    names: &Names<'_>,
     help: &mut Option<String>,
 ) -> Fix<'a> {
-    let change = Change::new(finding, advised, log);
+    let change = Change::new(finding, advised, log, names);
     let standing = change.standing().map_or_else(String::new, |standing| format!("\n({standing})"));
     *help = Some(format!("{}{standing}", change.line));
     Fix {

@@ -132,7 +132,7 @@ fn render_finding(
         .elements(unplaced.into_iter().chain(statements).map(|note| Level::NOTE.message(sentence(&note))));
     let mut groups = vec![group];
     if let Some(advised) = &finding.advice {
-        let change = Change::new(finding, advised, log);
+        let change = Change::new(finding, advised, log, names);
         let standing = change.standing().map(|text| Level::NOTE.message(sentence(text)));
         groups.push(Group::with_title(Level::HELP.secondary_title(changed(&change))).elements(standing));
     } else if let Some(gone) = gone_with(finding, checked.report, log) {

@@ -75,9 +75,18 @@ pub(crate) fn short_headline(finding: &Finding, names: &Names<'_>) -> String {
         }
         Rule::Ss903 => "this ignore leaves nothing out".to_owned(),
         // Advice has said its own.
-        Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss703 | Rule::Ss707 | Rule::Ss901 | Rule::Ss902 => {
-            finding.rule.name().to_owned()
-        }
+        Rule::Ss402
+        | Rule::Ss404
+        | Rule::Ss407
+        | Rule::Ss701
+        | Rule::Ss702
+        | Rule::Ss703
+        | Rule::Ss704
+        | Rule::Ss705
+        | Rule::Ss706
+        | Rule::Ss707
+        | Rule::Ss901
+        | Rule::Ss902 => finding.rule.name().to_owned(),
     }
 }
 

@@ -1,9 +1,10 @@
-//! JSON lines: a line for the report, for each finding, for each gap and ignore, and at the end what was seen.
+//! JSON lines: a line for the report, for each finding, for each gap and ignore, for what was counted of each trace
+//! if advice was asked for, and at the end what was seen.
 //!
 //! The objects are those of the JSON document with a `type` (docs/schema/report-lines-1.json). A file without the
 //! last line is cut off.
 
-use crate::document::{Coverage, Finding, Gap, Ignored};
+use crate::document::{Coverage, Finding, Gap, Ignored, Measured};
 use crate::{Checked, Options, document};
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ enum Line<'a> {
     Finding(&'a Finding<'a>),
     Gap(&'a Gap<'a>),
     Ignored(&'a Ignored<'a>),
+    Measures(&'a Measured<'a>),
     End { findings: usize, hidden: u64, coverage: &'a Coverage },
 }
 
@@ -35,6 +37,9 @@ pub(crate) fn render(checked: &[Checked<'_>], options: &Options<'_>) -> String {
     }
     for ignored in &whole.ignored {
         write(&Line::Ignored(ignored));
+    }
+    for measures in &whole.measures {
+        write(&Line::Measures(measures));
     }
     write(&Line::End { findings, hidden: whole.hidden, coverage: &whole.coverage });
     String::from_utf8(text).expect("JSON is UTF-8")

@@ -22,6 +22,7 @@ mod json_lines;
 mod junit;
 mod labels;
 mod lines;
+mod measures;
 pub mod memory_log;
 mod names;
 mod notes;

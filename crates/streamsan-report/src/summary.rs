@@ -4,7 +4,7 @@ use crate::Checked;
 use crate::numbers::{counted, grouped, percent};
 use crate::places::{locate, primary_site};
 use crate::wrap::{folded, tied_quotes};
-use crate::{gaps, ignored};
+use crate::{gaps, ignored, measures};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use streamsan_check::{Coverage, Finding, Level, Rule};
@@ -15,6 +15,11 @@ use textwrap::core::display_width;
 pub(crate) fn render(checked: &[Checked<'_>], width: usize) -> String {
     let mut text = table(checked, width);
     if !text.is_empty() {
+        text.push('\n');
+    }
+    let measures = measures::render(checked);
+    if !measures.is_empty() {
+        text.push_str(&folded(&measures, width.max(WIDE)));
         text.push('\n');
     }
     text.push_str(&folded(&tied_quotes(&verdict(checked)), width));
@@ -150,6 +155,9 @@ fn level_count(checked: &[Checked<'_>], level: Level) -> u64 {
     let findings = checked.iter().flat_map(|checked| &checked.report.findings);
     findings.filter(|finding| finding.level() == level).count() as u64
 }
+
+/// A table is not broken, up to this width.
+const WIDE: usize = 120;
 
 struct Row {
     findings: u64,

@@ -75,7 +75,13 @@ pub(crate) fn why(finding: &Finding, log: &dyn Log, names: &Names<'_>) -> Option
         Rule::Ss903 => {
             "what it is for may be fixed; left behind, it hides the next hazard here\ntake it out, or add SS903 to its rules if it is needed in other runs".to_owned()
         }
-        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss703 | Rule::Ss707 | Rule::Ss901 | Rule::Ss902 => return None,
+        Rule::Ss101 | Rule::Ss102 | Rule::Ss103 | Rule::Ss402 | Rule::Ss404 | Rule::Ss407 | Rule::Ss701
+        | Rule::Ss702
+        | Rule::Ss703
+        | Rule::Ss704
+        | Rule::Ss705
+        | Rule::Ss706
+        | Rule::Ss707 | Rule::Ss901 | Rule::Ss902 => return None,
     })
 }
 

@@ -18,5 +18,5 @@ for _ in range(4):
         side.wait_stream(torch.cuda.default_stream())
         y = x * 3
     main.wait_stream(side)
-    torch.cuda.synchronize()
+    torch.cuda.synchronize()  # advice: [SS702]
     torch.cuda.synchronize()  # advice: [SS703]

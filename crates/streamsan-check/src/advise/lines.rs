@@ -2,17 +2,36 @@
 
 use crate::edges::Line;
 use rustc_hash::FxHashMap;
-use streamsan_trace::{Event, EventKind, SiteId, Tables, ThreadId};
+use streamsan_trace::{Event, EventKind, OpNumber, SiteId, StringId, Tables, ThreadId};
 
 /// So many times a line is come to before it is taken for a part of a loop.
 pub(super) const LOOP: u64 = 3;
+
+/// A function: file and name.
+type Function = (StringId, StringId);
+
+/// How often a line was come to, and when: last, and the time before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turns {
+    /// The call that came to it first. Others on the same line, such as one after a function that the line calls, are no
+    /// turns of their own.
+    site: SiteId,
+    /// The thread that made it: threads that do the same work are no loop.
+    thread: ThreadId,
+    count: u64,
+    last: OpNumber,
+    before: OpNumber,
+}
 
 /// Where each thread is, and how often each line was come to.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     of_site: Vec<Option<Line>>,
     current: FxHashMap<ThreadId, Line>,
-    turns: FxHashMap<Line, u64>,
+    turns: FxHashMap<Line, Turns>,
+    of_function: FxHashMap<Function, Vec<Line>>,
+    /// Lines that upload, or that run a backward pass: what is done once in each turn of a loop over batches.
+    batches: Vec<Line>,
     /// The site of each thread's last event.
     previous: FxHashMap<ThreadId, SiteId>,
 }
@@ -20,13 +39,33 @@ pub(super) struct Lines {
 impl Lines {
     /// The line of an event, which its thread has come to if it was elsewhere before.
     ///
-    /// What one call does on one line, such as uploading all parameters of a model, is one turn.
-    pub(super) fn enter(&mut self, event: &Event, tables: &Tables) -> Line {
+    /// What one call does on one line, such as uploading all parameters of a model, is one turn. Also says whether the line
+    /// was come to with this event.
+    pub(super) fn enter(&mut self, event: &Event, tables: &Tables) -> (Line, bool) {
         let line = self.of(event.site, tables);
-        if event.site != SiteId(0) && self.current.insert(event.thread, line) != Some(line) {
-            *self.turns.entry(line).or_default() += 1;
+        let is_new = event.site != SiteId(0) && self.current.insert(event.thread, line) != Some(line);
+        if is_new {
+            let turns = self.turns.entry(line).or_default();
+            if turns.count > 0 && (turns.site, turns.thread) != (event.site, event.thread) {
+                return (line, true);
+            }
+            (turns.site, turns.thread) = (event.site, event.thread);
+            if turns.count == 0
+                && let Some((_, frame)) = tables.user_frame(event.site)
+            {
+                self.of_function.entry((frame.file, frame.function)).or_default().push(line);
+            }
+            turns.count += 1;
+            turns.before = std::mem::replace(&mut turns.last, event.number);
         }
-        line
+        (line, is_new)
+    }
+
+    /// The line is one of those that are come to once for each batch.
+    pub(super) fn is_of_batches(&mut self, line: Line) {
+        if !self.batches.contains(&line) {
+            self.batches.push(line);
+        }
     }
 
     /// Whether the thread's event before this one came from the same call, as with the waits that `.item()`, `.cpu()` and a
@@ -47,6 +86,16 @@ impl Lines {
 
     /// How often a line was come to.
     pub(super) fn turns(&self, line: Line) -> u64 {
-        self.turns.get(&line).copied().unwrap_or(0)
+        self.turns.get(&line).map_or(0, |turns| turns.count)
+    }
+
+    /// Whether a loop went round since then, inside the one that this site is in: another line of its function, or a line
+    /// that uploads or runs a backward pass, was come to twice.
+    pub(super) fn has_inner_loop(&self, site: SiteId, since: OpNumber, tables: &Tables) -> bool {
+        let own = tables
+            .user_frame(site)
+            .and_then(|(_, frame)| self.of_function.get(&(frame.file, frame.function)).map(Vec::as_slice));
+        let mut lines = own.unwrap_or_default().iter().chain(&self.batches);
+        lines.any(|line| self.turns.get(line).is_some_and(|turns| turns.before > since))
     }
 }

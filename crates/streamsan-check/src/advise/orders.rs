@@ -5,7 +5,7 @@
 
 use crate::order::{HappensBefore, WaitOutcome};
 use rustc_hash::FxHashSet;
-use streamsan_trace::{Event, EventId, EventKind, HostWaitHow, Observer, StreamId};
+use streamsan_trace::{Event, EventId, EventKind, HostWaitHow, Observer, OpNumber, StreamId};
 
 #[derive(Debug)]
 pub(super) struct Orders {
@@ -55,6 +55,24 @@ impl Orders {
         self.capturing.contains(&stream)
     }
 
+    /// A stream waits for an event. In the legacy default stream any call comes after all blocking streams, and they come
+    /// after it: a wait that adds nothing else may be what orders these.
+    fn wait(&mut self, event: EventId, stream: StreamId, number: OpNumber) -> WaitOutcome {
+        let order = &mut self.streams;
+        let known = |order: &HappensBefore| {
+            order.chain_of(stream).map_or(OpNumber(0), |chain| order.ordered_up_to(chain, chain))
+        };
+        let before = known(order);
+        match order.wait(event, stream, number) {
+            WaitOutcome::Edge { from, new: false }
+                if order.is_legacy_default(stream) && known(order) != before =>
+            {
+                WaitOutcome::Edge { from, new: true }
+            }
+            outcome => outcome,
+        }
+    }
+
     pub(super) fn event(&mut self, event: &Event) -> Step {
         let number = event.number;
         let step = match event.kind {
@@ -96,7 +114,7 @@ impl Orders {
             EventKind::EventWait { stream, .. } if self.is_capturing(stream) => Step::None,
             EventKind::EventWait { event, stream } => {
                 self.whole.wait(event, stream, number);
-                Step::Wait(self.streams.wait(event, stream, number))
+                Step::Wait(self.wait(event, stream, number))
             }
             EventKind::HostWaitBegin { target } => {
                 self.whole.begin_host_wait(event.thread, target);

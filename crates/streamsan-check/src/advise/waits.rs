@@ -6,7 +6,8 @@
 
 use super::lines::{LOOP, Lines};
 use super::orders::Step;
-use super::removal::Removal;
+use super::serial::Serial;
+use super::trial::Trial;
 use super::{Draft, Had, Seen};
 use crate::edges::Line;
 use crate::finding::{Actor, Advised, Cover, Measured};
@@ -26,6 +27,16 @@ pub(super) struct Waits {
     effective: FxHashMap<(StreamId, StreamId), (OpNumber, SiteId)>,
     /// Streams that were given work.
     busy: FxHashSet<StreamId>,
+    pub(super) serial: Serial,
+    pub(super) per_stream: BTreeMap<StreamId, PerStream>,
+}
+
+/// The waits that one stream made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PerStream {
+    pub(super) waits: u64,
+    /// Those that ordered nothing new.
+    pub(super) redundant: u64,
 }
 
 impl Waits {
@@ -49,7 +60,14 @@ impl Waits {
                     }
                     WaitOutcome::SelfWait | WaitOutcome::Unrecorded => None,
                 };
+                if seen.counts {
+                    let per_stream = self.per_stream.entry(stream).or_default();
+                    per_stream.waits += 1;
+                    per_stream.redundant +=
+                        u64::from(!matches!(outcome, WaitOutcome::Edge { new: true, .. }));
+                }
                 if seen.counts && is_users(seen.event, Call::Wait, seen.tables) {
+                    self.serial.event(seen, outcome);
                     let (had, cover) = self.of_streams.entry(seen.line).or_default();
                     had.executions += 1;
                     if redundant.is_some() {
@@ -75,17 +93,17 @@ impl Waits {
         let of_streams = self
             .of_streams
             .iter()
-            .filter_map(|(&line, (had, cover))| Some(draft(had, (*cover)?, Removal::Wait(line)))?);
+            .filter_map(|(&line, (had, cover))| Some(draft(had, (*cover)?, Trial::Wait(line)))?);
         let in_loop = |(line, _): &(&Line, &Had)| lines.turns(**line) >= LOOP;
         let of_host = self.of_host.iter().filter(in_loop).filter_map(|(&line, had)| {
             let cover = Cover { awaited: None, earlier: None };
-            draft(had, cover, Removal::HostWait(line))
+            draft(had, cover, Trial::HostWait(line))
         });
         of_streams.chain(of_host).collect()
     }
 }
 
-fn draft(had: &Had, cover: Cover, removal: Removal) -> Option<Draft> {
+fn draft(had: &Had, cover: Cover, trial: Trial) -> Option<Draft> {
     let (event, origin, actor) = had.first.filter(|_| had.count == had.executions)?;
     Some(Draft {
         rule: Rule::Ss703,
@@ -102,6 +120,6 @@ fn draft(had: &Had, cover: Cover, removal: Removal) -> Option<Draft> {
             measured: Measured::Redundant(cover),
             verified: None,
         },
-        removal: Some(removal),
+        trial: Some(trial),
     })
 }

@@ -15,7 +15,7 @@ pub(super) fn section(id: &str, finding: &Finding, context: &Context<'_>, files:
     let mut button = String::new();
     let mut body = String::new();
     if let Some(advised) = &finding.advice {
-        let change = Change::new(finding, advised, log);
+        let change = Change::new(finding, advised, log, context.names);
         let words = change.code.as_ref().and_then(|code| change.line.strip_suffix(code.as_str()));
         let _ = write!(body, "<p>{}</p>", rich(&capitalized(words.unwrap_or(&change.line))));
         body.extend(change.code.as_deref().map(alone));

@@ -1,0 +1,133 @@
+//! SS701 and SS705: copies from and to ordinary memory, and page-locking again and again.
+//!
+//! A copy whose host side lies in no page-locked block goes through a buffer of the driver's: an upload returns when its
+//! source has been staged, a download when it is done, whatever `non_blocking` says. Up to 64 KiB that is cheap, and a copy
+//! that is made once would not pay for page-locking its memory: only larger ones in a loop count.
+
+use super::lines::{LOOP, Lines};
+use super::{Draft, Had, Seen};
+use crate::edges::Line;
+use crate::finding::{Actor, Advised, Measured, Memory};
+use crate::rules::Rule;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+use streamsan_trace::{Access, AccessMode, BlockId, EventKind, MemorySpace, OpKind, Tables};
+
+/// CUDA copies up to so many bytes from ordinary memory without holding the host.
+const SMALL: u64 = 64 << 10;
+
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// Page-locked blocks.
+    pinned: FxHashSet<BlockId>,
+    pageable: BTreeMap<(Line, bool), (Had, u64, Option<Memory>)>,
+    locks: BTreeMap<Line, (Had, u64)>,
+}
+
+/// What a copy between host and device moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    pub(super) up: bool,
+    pub(super) pinned: bool,
+    pub(super) bytes: u64,
+    /// The block on the device.
+    pub(super) block: BlockId,
+}
+
+impl Copies {
+    /// The transfer that an operation is, if it is one.
+    pub(super) fn transfer(&self, kind: OpKind, accesses: &[Access], tables: &Tables) -> Option<Transfer> {
+        let up = match kind {
+            OpKind::CopyHostToDevice => true,
+            OpKind::CopyDeviceToHost => false,
+            _ => return None,
+        };
+        let pinned = accesses.iter().any(|access| self.pinned.contains(&access.block));
+        let mode = if up { AccessMode::Write } else { AccessMode::Read };
+        let is_devices = |access: &&Access| access.mode == mode && !self.pinned.contains(&access.block);
+        let mut found = accesses.iter().filter(is_devices);
+        let block = found.clone().next().map_or(BlockId(0), |access| access.block);
+        let bytes = found.by_ref().map(|access| touched(access, tables)).sum();
+        Some(Transfer { up, pinned, bytes, block })
+    }
+
+    pub(super) fn event(&mut self, seen: &Seen<'_>, transfer: Option<Transfer>) {
+        match seen.event.kind {
+            EventKind::Alloc { block, space: MemorySpace::Pinned, size, .. } => {
+                self.pinned.insert(block);
+                // What a library takes while it works, and calls back in between, is not taken in a turn of a loop.
+                if seen.counts && seen.begins && size >= SMALL {
+                    let (had, bytes) = self.locks.entry(seen.line).or_default();
+                    had.executions += 1;
+                    had.add(seen, Actor::Host);
+                    *bytes += size;
+                }
+            }
+            EventKind::FreeRequest { block } => {
+                self.pinned.remove(&block);
+            }
+            EventKind::Op { stream, .. } if seen.counts => {
+                let Some(transfer) = transfer.filter(|one| !one.pinned && one.bytes > SMALL) else { return };
+                let (had, bytes, memory) = self.pageable.entry((seen.line, transfer.up)).or_default();
+                had.executions += 1;
+                had.add(seen, Actor::Stream(stream));
+                *bytes += transfer.bytes;
+                if memory.is_none() {
+                    *memory = seen.memory(transfer.block, transfer.bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the line is one that this is said of.
+    pub(super) fn says(&self, line: Line, lines: &Lines) -> bool {
+        [true, false]
+            .iter()
+            .any(|&up| self.pageable.get(&(line, up)).is_some_and(|(had, ..)| is_loop(had, line, lines)))
+    }
+
+    pub(super) fn drafts(&self, lines: &Lines) -> Vec<Draft> {
+        let pageable = self.pageable.iter().filter(|((line, _), (had, ..))| is_loop(had, *line, lines));
+        let pageable = pageable.filter_map(|(&(_, up), (had, bytes, memory))| {
+            draft(Rule::Ss701, had, *bytes, *memory, Measured::PageableCopy { up })
+        });
+        let locks = self.locks.iter().filter(|(line, (had, _))| is_loop(had, **line, lines));
+        let locks =
+            locks.filter_map(|(_, (had, bytes))| draft(Rule::Ss705, had, *bytes, None, Measured::PinInLoop));
+        pageable.chain(locks).collect()
+    }
+}
+
+fn is_loop(had: &Had, line: Line, lines: &Lines) -> bool {
+    had.count >= LOOP && lines.turns(line) >= LOOP
+}
+
+fn draft(rule: Rule, had: &Had, bytes: u64, memory: Option<Memory>, measured: Measured) -> Option<Draft> {
+    let (event, origin, actor) = had.first?;
+    Some(Draft {
+        rule,
+        event,
+        origin,
+        actor,
+        memory,
+        count: had.count,
+        occurrences: had.occurrences.clone(),
+        advised: Advised {
+            executions: had.executions,
+            operations: had.count,
+            bytes,
+            measured,
+            verified: None,
+        },
+        trial: None,
+    })
+}
+
+/// Bytes of an access, without the holes of a strided one.
+pub(super) fn touched(access: &Access, tables: &Tables) -> u64 {
+    tables.shape(access.shape).map_or(access.length, |shape| {
+        let steps = shape.dimensions.iter().map(|dimension| dimension.size);
+        steps.fold(shape.run, u64::saturating_mul)
+    })
+}

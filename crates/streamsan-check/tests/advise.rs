@@ -1,0 +1,127 @@
+//! Advice against the judge: what it says may be taken out changes nothing that can happen; and what is counted.
+
+use streamsan_check::{Config, Finding, Measures, Report, Rule, check};
+use streamsan_sim::{
+    Action, Found, Judge, Lowered, Pair, Program, lower, parse, random, random_graphs, random_lifetimes,
+};
+
+fn advise(program: &Program) -> (Lowered, Report) {
+    let lowered = lower(program, "advise.md", "");
+    let report = check(&lowered.trace, &Config { advise: true, ..Config::default() });
+    (lowered, report)
+}
+
+/// The steps that advice would take out.
+fn steps(program: &Program, rule: Rule) -> Vec<usize> {
+    let (lowered, report) = advise(program);
+    let said = report.findings.iter().filter(|finding| finding.rule == rule);
+    said.map(|finding: &Finding| {
+        assert_eq!(finding.advice.as_ref().and_then(|advice| advice.verified), Some(true), "{finding:?}");
+        lowered.step(finding.second.number).expect("advice is about a step of the program")
+    })
+    .collect()
+}
+
+/// What the judge finds without these steps, in the numbers of the program with them; `None` if the rest is no program.
+fn judged_without(judge: &mut Judge, program: &Program, steps: &[usize]) -> Option<Vec<Found>> {
+    let kept: Vec<usize> = (0..program.steps.len()).filter(|step| !steps.contains(step)).collect();
+    let mut smaller = program.clone();
+    smaller.steps = kept.iter().map(|&step| program.steps[step].clone()).collect();
+    let smaller = parse("", &smaller.to_string()).ok()?;
+    let before = |found: Found| Found {
+        pair: Pair { first: kept[found.pair.first], second: kept[found.pair.second] },
+        ..found
+    };
+    Some(judge.judge(&smaller).found.into_iter().map(before).collect())
+}
+
+/// Takes out what advice of one rule says, in random programs, and compares what the judge finds. `clean`: only in programs
+/// in which it finds nothing. (After a hazard the checker drops accesses that it covers, so it may miss what comes later.)
+fn nothing_new(rule: Rule, clean: bool, generate: fn(u64) -> Program, programs: u64) -> u64 {
+    let mut judge = Judge::default();
+    let mut taken = 0;
+    for seed in 0..programs {
+        let program = generate(seed);
+        let steps = steps(&program, rule);
+        if steps.is_empty() {
+            continue;
+        }
+        let known = judge.judge(&program).found;
+        if clean && !known.is_empty() {
+            continue;
+        }
+        let Some(found) = judged_without(&mut judge, &program, &steps) else { continue };
+        let new: Vec<&Found> = found.iter().filter(|found| !known.contains(found)).collect();
+        assert!(new.is_empty(), "seed {seed}: without {steps:?} of\n{program}there is {new:?}");
+        taken += steps.len() as u64;
+    }
+    taken
+}
+
+#[test]
+fn redundant_waits_are_redundant_to_the_judge() {
+    let taken = nothing_new(Rule::Ss703, false, random, 3000)
+        + nothing_new(Rule::Ss703, false, random_lifetimes, 3000)
+        + nothing_new(Rule::Ss703, false, random_graphs, 2000);
+    assert!(taken > 200, "only {taken} waits were taken out");
+}
+
+#[test]
+fn needless_records_are_needless_to_the_judge() {
+    let taken = nothing_new(Rule::Ss707, true, random_lifetimes, 20_000);
+    assert!(taken > 20, "only {taken} calls were taken out");
+}
+
+/// The other way: a wait that orders something is not called redundant, though nothing may need it.
+#[test]
+fn a_wait_that_orders_something_is_not_redundant() {
+    let program = parse(
+        "",
+        "streams default, side\nbuffer x 64\nbuffer y 64\ndefault: write x\ndefault: record a\nside: wait a\ndefault: write y\ndefault: record b\nside: wait b\nside: read x\n",
+    )
+    .expect("the program is right");
+    assert_eq!(steps(&program, Rule::Ss703), []);
+    assert!(matches!(program.steps[2].action, Action::Wait { .. }));
+}
+
+fn measures(text: &str) -> Measures {
+    let program = parse("", text).expect("the program is right");
+    advise(&program).1.measures.expect("advice was asked for")
+}
+
+#[test]
+fn the_longest_chain_follows_waits_and_the_host() {
+    let apart = "streams default, side\nbuffer x 64\nbuffer y 64\ndefault: write x\ndefault: read x\nside: write y\nside: read y\nside: read y\n";
+    let counted = measures(apart);
+    assert_eq!((counted.operations, counted.longest), (5, 3));
+    let waited = measures(&format!("{apart}side: record e\ndefault: wait e\ndefault: read x\n"));
+    assert_eq!((waited.operations, waited.longest), (6, 4));
+    let by_host = measures(&format!("{apart}host: sync side\ndefault: read x\n"));
+    assert_eq!((by_host.operations, by_host.longest), (6, 4));
+    assert_eq!((by_host.host_waits, by_host.waited_for, by_host.drained), (1, 3, 0));
+    let early = measures(
+        "streams default, side\nbuffer x 64\nbuffer y 64\ndefault: write x\ndefault: record e\ndefault: read x\nside: wait e\nside: read x\n",
+    );
+    assert_eq!((early.operations, early.longest), (3, 2), "what comes after the record does not count");
+}
+
+#[test]
+fn copies_are_beside_what_they_are_not_ordered_with() {
+    let counted = measures(
+        "streams default, side\npinned p 1KiB\nbuffer x 1KiB\nbuffer y 1KiB\nside: copy p -> x\nside: record e\ndefault: wait e\ndefault: read x\nside: copy p -> y\n",
+    );
+    assert_eq!((counted.copies, counted.copied), (2, 2048));
+    assert_eq!((counted.beside, counted.beside_bytes), (1, 1024), "only the second one");
+    let later = measures(
+        "streams default, side\npinned p 1KiB\nbuffer x 1KiB\nbuffer y 64\nside: copy p -> x\ndefault: write y\n",
+    );
+    assert_eq!(later.beside, 1, "work that is enqueued later counts too");
+}
+
+#[test]
+fn memory_is_held_until_the_host_has_waited() {
+    let counted = measures(
+        "streams default, side\ndefault: alloc x 1MiB\ndefault: write x\ndefault: record e\nside: wait e\nside: read x\nhost: record_stream x side\nhost: free x\ndefault: alloc y 1MiB\nhost: sync side\n",
+    );
+    assert_eq!((counted.memory, counted.held), (1 << 20, 1 << 20));
+}
