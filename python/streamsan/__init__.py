@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from streamsan._pipeline import prefetch as prefetch
     from streamsan._pipeline import read_records as read_records
     from streamsan._pipeline import read_safetensors as read_safetensors
+    from streamsan._report import Advice as Advice
     from streamsan._report import Coverage as Coverage
     from streamsan._report import Edge as Edge
     from streamsan._report import Finding as Finding
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Advice",
     "AuditError",
     "CaptureError",
     "Coverage",
@@ -102,6 +104,7 @@ _HOMES = {
     "_check": ("check",),
     "_marks": ("annotate", "ignore", "name"),
     "_report": (
+        "Advice",
         "Coverage",
         "Edge",
         "Finding",

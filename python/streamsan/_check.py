@@ -15,13 +15,20 @@ from streamsan._report import Report, from_texts
 Stamps = tuple[tuple[int, int], ...]
 
 
-def check(*traces: str | os.PathLike[str], select: Sequence[str] = (), ignore: Sequence[str] = ()) -> Report:
+def check(
+    *traces: str | os.PathLike[str],
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    advice: bool = False,
+) -> Report:
     """Checks recorded traces, such as those of the ranks of one job.
 
     Args:
         *traces: Files that `streamsan run` wrote.
         select: Report only these rules: codes, names, or the start of a code, such as `SS1`.
         ignore: Do not report these rules.
+        advice: Say too what the program does more of than it needs, as `streamsan advise` does: findings of
+            level `note`, which `Report.ok` and `Report.errors` pass over.
 
     Returns:
         What was found. It is made of plain values: the traces may go.
@@ -38,11 +45,13 @@ def check(*traces: str | os.PathLike[str], select: Sequence[str] = (), ignore: S
         ['bad.sim:4']
         >>> len(streamsan.check("bad.sstrace", ignore=["SS101"]))
         0
+        >>> [finding.rule for finding in streamsan.check("fixed.sstrace", advice=True).findings]
+        []
     """
     if not traces:
         raise ValueError("name at least one trace")
     paths = tuple(os.fspath(trace) for trace in traces)
-    request: dict[str, Any] = {"select": list(select), "ignore": list(ignore)}
+    request: dict[str, Any] = {"select": list(select), "ignore": list(ignore), "advice": advice}
     return checked(paths, request)
 
 

@@ -77,6 +77,7 @@ def check(
     ignore: list[str],
     region: tuple[int, int] | None = None,
     configured: bool = False,
+    advice: bool = False,
 ) -> tuple[dict[str, str], list[tuple[str, int, str]]]: ...
 def render(
     paths: list[str],
@@ -85,6 +86,7 @@ def render(
     ignore: list[str],
     region: tuple[int, int] | None = None,
     configured: bool = False,
+    advice: bool = False,
 ) -> str: ...
 def formats() -> list[str]: ...
 def suffixes() -> dict[str, str]: ...

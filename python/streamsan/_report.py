@@ -128,16 +128,33 @@ class Fix:
 
     Attributes:
         file: Where to put it.
-        line: Before which line.
+        line: Before which line. Of advice: which line it is about.
         insert: The code; None where a stream has no name there, and then `Finding.notes` says it in words.
         verified: Whether the trace was checked again with all fixes in place, this finding was gone, and
             nothing new appeared.
+        where: `before` the line. Of advice also `after` it, `replace`, or `remove`.
     """
 
     file: str | None
     line: int | None
     insert: str | None
     verified: bool
+    where: str = "before"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a piece of advice counted. Nothing in it is a time.
+
+    Attributes:
+        executions: Executions of the line; `Finding.count` of them were so.
+        operations: Operations that it concerns.
+        bytes: Bytes that it concerns.
+    """
+
+    executions: int
+    operations: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -223,6 +240,7 @@ class Finding:
         removed_by: The id of a finding whose fix alone also removes this one.
         removes: How many other findings the fix of this one alone also removes.
         notes: Further statements.
+        advice: Rules SS7: what was counted; None for other findings.
 
     Example:
         >>> import streamsan
@@ -253,6 +271,7 @@ class Finding:
     removed_by: str | None
     removes: int
     notes: tuple[str, ...]
+    advice: Advice | None
     _line: str = field(repr=False)
 
     def __str__(self) -> str:
@@ -478,10 +497,11 @@ def _finding(value: dict[str, Any], line: str) -> Finding:
         free=_place(value["free"]) if value["free"] else None,
         old_memory=_memory(value.get("old_memory")),
         old_alloc=_stack(value.get("old_alloc")),
-        fix=Fix(fix["file"], fix["line"], fix["insert"], fix["verified"]) if fix else None,
+        fix=Fix(fix["file"], fix["line"], fix["insert"], fix["verified"], fix["where"]) if fix else None,
         removed_by=value["removed_by"],
         removes=value["removes"],
         notes=tuple(value["notes"]),
+        advice=Advice(**value["advice"]) if value.get("advice") else None,
         _line=line,
     )
 

@@ -57,6 +57,31 @@ def test_the_report_says_what_the_command_says(bad, report):
     assert report.render().endswith(report.summary())
 
 
+TWICE = """
+streams default, side
+buffer x 4MiB
+default: write x
+default: record e
+side: wait e
+side: wait e
+side: read x
+""".lstrip()
+
+
+def test_advice_is_given_where_it_is_asked_for(tmp_path):
+    trace = write(tmp_path, "twice", TWICE)
+    assert streamsan.check(trace).findings == ()
+    report = streamsan.check(trace, advice=True)
+    [finding] = report.findings
+    assert (finding.rule, finding.level, finding.second.stack[0].line) == ("SS703", "note", 6)
+    assert finding.advice == streamsan.Advice(executions=1, operations=1, bytes=0)
+    assert finding.fix.where == "remove" and finding.fix.verified
+    assert report.ok and report.errors == ()
+    assert json.loads(report.to_json())["measures"][0]["longest_chain"] == 2
+    # A further format is made of the same question.
+    assert "SS703" in report.render("sarif") and "SS703" in report.render("html")
+
+
 def test_it_is_a_collection_of_its_findings(report):
     assert len(report) == 1 and list(report) == list(report.findings)
     assert report and not report.ok

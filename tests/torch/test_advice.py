@@ -4,7 +4,13 @@
 lines, and the whole of a script without such a comment, must get none.
 """
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from device import DEVICE, options
 from test_scripts import expectations, findings, scripts, user_line
 
 pytest.importorskip("torch")
@@ -21,3 +27,50 @@ def test_advice(file, tmp_path):
     for finding in report["findings"]:
         assert finding["advice"]["executions"] >= finding["count"] > 0
         assert finding["fix"]["verified"] or finding["fix"]["where"] != "remove", finding["fix"]
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "advice.md").read_text()
+TRAIN = """
+import torch
+side = torch.cuda.Stream()
+x = torch.ones(4, device="cuda")
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    side.wait_stream(torch.cuda.default_stream())
+    y = x + 1
+"""
+
+
+def test_commands_of_the_page(tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    commands = re.search(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1].splitlines()
+    assert len(commands) == 3
+    for command in commands:
+        name, verb, *words = command.split()
+        assert name == "streamsan"
+        device = options() if verb == "run" else []
+        done = subprocess.run(
+            [sys.executable, "-m", "streamsan", verb, *device, *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert verb == "run" or "note[SS703]" in done.stdout, done.stdout
+        assert "SS703" not in done.stderr, "`run` gives no advice"
+
+
+@pytest.mark.skipif(DEVICE != "virtual", reason="the page shows a virtual run")
+def test_what_the_page_shows(tmp_path):
+    trace = tmp_path / "run.sstrace"
+    streamsan = [sys.executable, "-m", "streamsan"]
+    script = str(ROOT / "examples" / "prefetcher" / "fixed.py")
+    run = [*streamsan, "run", *options(), "--no-check", "-o", str(trace), script]
+    assert subprocess.run(run, capture_output=True, timeout=300).returncode == 0
+    said = subprocess.run(
+        [*streamsan, "advise", str(trace)], capture_output=True, text=True, timeout=300, check=True
+    )
+    shown = re.search(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+    assert shown in said.stdout, said.stdout

@@ -21,6 +21,8 @@ pub struct Request {
     pub region: Option<(u64, u64)>,
     /// Whether the levels of rules (`error`, `warn`) are those of the project in which the process runs.
     pub configured: bool,
+    /// Whether advice is given too (SS7).
+    pub advice: bool,
 }
 
 /// Why nothing was checked.
@@ -79,6 +81,7 @@ impl Request {
             levels,
             ignore: Rule::all().filter(|&rule| left_out(rule)).collect(),
             region,
+            advise: self.advice,
             ..Config::default()
         })
     }

@@ -45,7 +45,7 @@ type Said = (String, u32, String);
 ///
 /// Raises `OSError` if a file cannot be read, `TraceError` if it is no trace, `ValueError` if a rule is none.
 #[pyfunction]
-#[pyo3(signature = (paths, select, ignore, region=None, configured=false))]
+#[pyo3(signature = (paths, select, ignore, region=None, configured=false, advice=false))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn check(
     py: Python<'_>,
@@ -54,8 +54,9 @@ pub fn check(
     ignore: Vec<String>,
     region: Option<(u64, u64)>,
     configured: bool,
+    advice: bool,
 ) -> PyResult<(Bound<'_, PyDict>, Vec<Said>)> {
-    let request = Request { select, ignore, region, configured };
+    let request = Request { select, ignore, region, configured, advice };
     let (texts, mistakes) = py
         .detach(|| {
             let checks = Checks::of_files(&paths, &request)?;
@@ -77,7 +78,8 @@ pub fn check(
 
 /// Checks traces and writes the report in a format of [`formats`]. Raises as `check` does.
 #[pyfunction]
-#[pyo3(signature = (paths, format, select, ignore, region=None, configured=false))]
+#[pyo3(signature = (paths, format, select, ignore, region=None, configured=false, advice=false))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are converted to owned values")]
 pub fn render(
     py: Python<'_>,
@@ -87,11 +89,12 @@ pub fn render(
     ignore: Vec<String>,
     region: Option<(u64, u64)>,
     configured: bool,
+    advice: bool,
 ) -> PyResult<String> {
     let Some((_, format)) = FORMATS.into_iter().find(|(name, _)| *name == format) else {
         return Err(PyValueError::new_err(format!("no format is called {format:?}")));
     };
-    let request = Request { select, ignore, region, configured };
+    let request = Request { select, ignore, region, configured, advice };
     py.detach(|| Ok(Checks::of_files(&paths, &request)?.render(format))).map_err(raised)
 }
 

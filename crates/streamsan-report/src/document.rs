@@ -399,7 +399,7 @@ fn convert<'a>(
         }
     });
     let fix = match &finding.advice {
-        Some(advised) => Some(advised_fix(finding, advised, log, names, &mut help)),
+        Some(advised) => Some(advised_fix(finding, advised, log, names, &mut statements, &mut help)),
         None => fix,
     };
     Finding {
@@ -456,9 +456,13 @@ fn advised_fix<'a>(
     advised: &check::Advised,
     log: &'a dyn Log,
     names: &Names<'_>,
+    statements: &mut Vec<String>,
     help: &mut Option<String>,
 ) -> Fix<'a> {
     let change = Change::new(finding, advised, log, names);
+    if change.code.is_none() {
+        statements.push(change.line.clone());
+    }
     let standing = change.standing().map_or_else(String::new, |standing| format!("\n({standing})"));
     *help = Some(format!("{}{standing}", change.line));
     Fix {

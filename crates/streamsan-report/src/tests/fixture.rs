@@ -109,8 +109,14 @@ impl Case {
             host_waits: 4,
             blocks: 90,
         };
-        let report =
-            Report { findings: Vec::new(), gaps: Vec::new(), coverage, hidden: 0, measures: None, ignored: Vec::new() };
+        let report = Report {
+            findings: Vec::new(),
+            gaps: Vec::new(),
+            coverage,
+            hidden: 0,
+            measures: None,
+            ignored: Vec::new(),
+        };
         let mut case = Self { trace, report };
         case.create_stream(DEFAULT, true);
         case.create_stream(SIDE, false);
