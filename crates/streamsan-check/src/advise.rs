@@ -92,7 +92,8 @@ impl Advisor {
             return;
         }
         self.events += 1;
-        let (line, begins) = self.lines.enter(event, tables);
+        let line = self.lines.enter(event, tables);
+        let begins = self.lines.begins(event);
         let seen = Seen {
             event,
             accesses,
@@ -136,10 +137,11 @@ impl Advisor {
         let mut baseline = None;
         // Where the past was forgotten all of it counts as ordered: nothing can be said of waits then.
         if !self.orders.forgotten {
-            drafts.extend(self.host.drafts(&self.lines, &self.copies));
             drafts.extend(self.waits.drafts(&self.lines));
             drafts.extend(self.records.drafts());
             let baseline = baseline.get_or_insert_with(|| Baseline::of(log, config));
+            let (lines, copies) = (&self.lines, &self.copies);
+            drafts.extend(self.host.drafts(log, config, engine, lines, copies, baseline));
             let serial = std::mem::take(&mut self.waits.serial);
             drafts.extend(serial.drafts(log, config, self.events, &self.lines, baseline));
         }
@@ -233,7 +235,7 @@ struct Seen<'a> {
     event: &'a Event,
     accesses: &'a [Access],
     line: Line,
-    /// Whether the thread came to the line with it.
+    /// Of page-locked memory: whether it is the first thing that the thread does on the line.
     begins: bool,
     origin: Origin,
     /// Whether the same call did something before.

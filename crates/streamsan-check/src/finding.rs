@@ -81,6 +81,15 @@ pub enum Measured {
     },
     /// SS702: the host waited, and no stream had work after that.
     HostSync(HostWork),
+    /// SS702: the same, by a call of `synchronize`, and what is needed of it is that one stream waits for another.
+    HostSyncForStream {
+        /// The stream that has to wait.
+        waiter: StreamId,
+        /// The stream it has to wait for.
+        awaited: StreamId,
+        /// Expressions for the two that are right there.
+        names: Vec<VisibleStream>,
+    },
     /// SS704: a wait for a whole stream where an event in it is enough.
     Serialising(Box<Matters>),
     /// SS705: memory was page-locked, or taken page-locked and filled.

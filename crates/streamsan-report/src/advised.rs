@@ -30,7 +30,7 @@ pub(crate) fn headline(finding: &Finding, advised: &Advised, names: &Names<'_>) 
         Measured::HostSync(HostWork::ReadBack { .. }) => {
             "an operator reads its result back in each turn of a loop, and the host waits for it".to_owned()
         }
-        Measured::HostSync(HostWork::Synchronize | HostWork::Other) => {
+        Measured::HostSync(HostWork::Synchronize | HostWork::Other) | Measured::HostSyncForStream { .. } => {
             "the host waits in each turn of a loop until no stream has work".to_owned()
         }
         Measured::Redundant(Cover { awaited: Some(awaited), .. }) => {
@@ -67,7 +67,7 @@ pub(crate) fn label(finding: &Finding, advised: &Advised) -> String {
     let number = finding.second.number;
     let says = match &advised.measured {
         Measured::PageableCopy { .. } => "this copy holds the host",
-        Measured::HostSync(_) => "the host waits here",
+        Measured::HostSync(_) | Measured::HostSyncForStream { .. } => "the host waits here",
         Measured::Redundant(_) => "this wait orders nothing new",
         Measured::Serialising(_) => "this wait covers more than it has to",
         Measured::PinInLoop => "this memory is page-locked",
@@ -93,14 +93,27 @@ pub(crate) fn notes(finding: &Finding, advised: &Advised, log: &dyn Log, names: 
             ]
         }
         Measured::HostSync(work) => host_sync(finding, advised, *work, log),
+        Measured::HostSyncForStream { waiter, awaited, .. } => {
+            let mut notes = host_sync(finding, advised, HostWork::Synchronize, log);
+            notes.push(format!(
+                "what is needed of it is only that {} comes after {}",
+                names.stream(*waiter),
+                names.stream(*awaited)
+            ));
+            notes
+        }
         Measured::Redundant(cover) => vec![
             format!("{} ordered nothing new", every(finding.count, "execution of this line")),
             covered(&actor, cover, log, names),
         ],
         Measured::Serialising(matters) => serialising(finding, advised, matters, log, names),
         Measured::PinInLoop => vec![
-            format!("{}, {amount} in all", counted(finding.count, "time", "times")),
-            "to page-lock memory the system is asked, which holds the host; how long, a trace does not tell"
+            format!(
+                "taken {}, {amount} in all; in {} of them the system had to lock new memory",
+                counted(finding.count, "time", "times"),
+                grouped(advised.operations)
+            ),
+            "to lock memory holds the host, and what `pin_memory()` takes is copied there first; how long that is, a trace does not tell"
                 .to_owned(),
         ],
         Measured::HeldBack(held) => held_back(advised, held, log, names),

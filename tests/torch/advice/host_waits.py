@@ -64,3 +64,11 @@ for _ in range(6):
     if len(events) > 1:
         events.pop(0).synchronize()
 torch.cuda.synchronize()
+
+# Only the other stream has to wait.
+for _ in range(6):
+    with torch.cuda.stream(side):
+        uploaded = host.to("cuda", non_blocking=True)
+    torch.cuda.synchronize()  # advice: [SS702]
+    x = x + uploaded
+    uploaded.record_stream(torch.cuda.current_stream())

@@ -9,7 +9,7 @@ use super::{Draft, Had, Seen};
 use crate::edges::Line;
 use crate::finding::{Actor, Advised, Measured, Memory};
 use crate::rules::Rule;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use streamsan_trace::{Access, AccessMode, BlockId, EventKind, MemorySpace, OpKind, Tables};
 
@@ -18,10 +18,21 @@ const SMALL: u64 = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// Page-locked blocks.
-    pinned: FxHashSet<BlockId>,
+    /// Page-locked blocks, and where each starts.
+    pinned: FxHashMap<BlockId, u64>,
+    /// What the system has locked, by address: where it ends, and its block. torch hands the same memory out again.
+    locked: BTreeMap<u64, (u64, BlockId)>,
     pageable: BTreeMap<(Line, bool), (Had, u64, Option<Memory>)>,
-    locks: BTreeMap<Line, (Had, u64)>,
+    taken: BTreeMap<Line, Taken>,
+}
+
+/// Page-locked memory that a line takes.
+#[derive(Debug, Default)]
+struct Taken {
+    had: Had,
+    bytes: u64,
+    /// How often it had to be locked first.
+    locks: u64,
 }
 
 /// What a copy between host and device moves.
@@ -42,9 +53,9 @@ impl Copies {
             OpKind::CopyDeviceToHost => false,
             _ => return None,
         };
-        let pinned = accesses.iter().any(|access| self.pinned.contains(&access.block));
+        let pinned = accesses.iter().any(|access| self.pinned.contains_key(&access.block));
         let mode = if up { AccessMode::Write } else { AccessMode::Read };
-        let is_devices = |access: &&Access| access.mode == mode && !self.pinned.contains(&access.block);
+        let is_devices = |access: &&Access| access.mode == mode && !self.pinned.contains_key(&access.block);
         let mut found = accesses.iter().filter(is_devices);
         let block = found.clone().next().map_or(BlockId(0), |access| access.block);
         let bytes = found.by_ref().map(|access| touched(access, tables)).sum();
@@ -53,18 +64,24 @@ impl Copies {
 
     pub(super) fn event(&mut self, seen: &Seen<'_>, transfer: Option<Transfer>) {
         match seen.event.kind {
-            EventKind::Alloc { block, space: MemorySpace::Pinned, size, .. } => {
-                self.pinned.insert(block);
+            EventKind::Alloc { block, space: MemorySpace::Pinned, address, size, .. } => {
+                self.pinned.insert(block, address);
+                let new = self.lock(block, address, size);
                 // What a library takes while it works, and calls back in between, is not taken in a turn of a loop.
                 if seen.counts && seen.begins && size >= SMALL {
-                    let (had, bytes) = self.locks.entry(seen.line).or_default();
-                    had.executions += 1;
-                    had.add(seen, Actor::Host);
-                    *bytes += size;
+                    let taken = self.taken.entry(seen.line).or_default();
+                    taken.had.executions += 1;
+                    taken.had.add(seen, Actor::Host);
+                    taken.bytes += size;
+                    taken.locks += u64::from(new);
                 }
             }
             EventKind::FreeRequest { block } => {
-                self.pinned.remove(&block);
+                if let Some(address) = self.pinned.remove(&block)
+                    && self.locked.get(&address).is_some_and(|&(_, locked)| locked == block)
+                {
+                    self.locked.remove(&address);
+                }
             }
             EventKind::Op { stream, .. } if seen.counts => {
                 let Some(transfer) = transfer.filter(|one| !one.pinned && one.bytes > SMALL) else { return };
@@ -80,6 +97,16 @@ impl Copies {
         }
     }
 
+    /// Page-locked memory appears; whether the system had to lock it.
+    fn lock(&mut self, block: BlockId, address: u64, size: u64) -> bool {
+        let before = self.locked.range(..=address).next_back();
+        if before.is_some_and(|(_, &(end, _))| address.saturating_add(size) <= end) {
+            return false;
+        }
+        self.locked.insert(address, (address.saturating_add(size), block));
+        true
+    }
+
     /// Whether the line is one that this is said of.
     pub(super) fn says(&self, line: Line, lines: &Lines) -> bool {
         [true, false]
@@ -90,12 +117,13 @@ impl Copies {
     pub(super) fn drafts(&self, lines: &Lines) -> Vec<Draft> {
         let pageable = self.pageable.iter().filter(|((line, _), (had, ..))| is_loop(had, *line, lines));
         let pageable = pageable.filter_map(|(&(_, up), (had, bytes, memory))| {
-            draft(Rule::Ss701, had, *bytes, *memory, Measured::PageableCopy { up })
+            draft(Rule::Ss701, had, (had.count, *bytes), *memory, Measured::PageableCopy { up })
         });
-        let locks = self.locks.iter().filter(|(line, (had, _))| is_loop(had, **line, lines));
-        let locks =
-            locks.filter_map(|(_, (had, bytes))| draft(Rule::Ss705, had, *bytes, None, Measured::PinInLoop));
-        pageable.chain(locks).collect()
+        let taken = self.taken.iter().filter(|(line, taken)| is_loop(&taken.had, **line, lines));
+        let taken = taken.filter_map(|(_, Taken { had, bytes, locks })| {
+            draft(Rule::Ss705, had, (*locks, *bytes), None, Measured::PinInLoop)
+        });
+        pageable.chain(taken).collect()
     }
 }
 
@@ -103,7 +131,13 @@ fn is_loop(had: &Had, line: Line, lines: &Lines) -> bool {
     had.count >= LOOP && lines.turns(line) >= LOOP
 }
 
-fn draft(rule: Rule, had: &Had, bytes: u64, memory: Option<Memory>, measured: Measured) -> Option<Draft> {
+fn draft(
+    rule: Rule,
+    had: &Had,
+    (operations, bytes): (u64, u64),
+    memory: Option<Memory>,
+    measured: Measured,
+) -> Option<Draft> {
     let (event, origin, actor) = had.first?;
     Some(Draft {
         rule,
@@ -113,13 +147,7 @@ fn draft(rule: Rule, had: &Had, bytes: u64, memory: Option<Memory>, measured: Me
         memory,
         count: had.count,
         occurrences: had.occurrences.clone(),
-        advised: Advised {
-            executions: had.executions,
-            operations: had.count,
-            bytes,
-            measured,
-            verified: None,
-        },
+        advised: Advised { executions: had.executions, operations, bytes, measured, verified: None },
         trial: None,
     })
 }

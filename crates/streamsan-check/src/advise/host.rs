@@ -6,16 +6,19 @@
 use super::copies::{Copies, Transfer};
 use super::lines::{LOOP, Lines};
 use super::orders::{Orders, Step};
-use super::trial::Trial;
+use super::trial::{Baseline, Trial};
 use super::{Draft, Had, Seen};
+use crate::Config;
 use crate::clock::ChainId;
 use crate::edges::Line;
+use crate::engine::Engine;
 use crate::finding::{Actor, Advised, HostWork, Measured, Memory};
+use crate::hazard::Hazard;
 use crate::rules::Rule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use streamsan_trace::{
-    Access, EventKind, FrameOrigin, HostWaitHow, LabelId, OpKind, OpNumber, SiteId, StreamId, Tables,
+    Access, EventKind, FrameOrigin, HostWaitHow, LabelId, Log, OpKind, OpNumber, SiteId, StreamId, Tables,
     ThreadId, WaitTarget,
 };
 
@@ -23,6 +26,8 @@ use streamsan_trace::{
 const MOST: usize = 1 << 16;
 /// Waits for so much work at a time cost next to nothing beside it.
 const LONG: u64 = 4096;
+/// Events that may be looked at to find out what waits are needed for.
+const EFFORT: u64 = 6_000_000;
 
 /// Operations of one stream of which the host does not know that they are done.
 #[derive(Debug, Default)]
@@ -175,7 +180,17 @@ impl Host {
         }
     }
 
-    pub(super) fn drafts(&self, lines: &Lines, copies: &Copies) -> Vec<Draft> {
+    /// The drafts. What a call of `synchronize` is needed for is found by taking it away: if hazards between one stream and
+    /// another are all that appears, the one has to wait for the other, and the host for neither.
+    pub(super) fn drafts(
+        &self,
+        log: &dyn Log,
+        config: &Config,
+        engine: &Engine,
+        lines: &Lines,
+        copies: &Copies,
+        baseline: &Baseline,
+    ) -> Vec<Draft> {
         let said = self.lines.iter().filter(|(line, waiting)| {
             let had = &waiting.had;
             // The first turn has none before it.
@@ -185,9 +200,23 @@ impl Host {
                 && !self.captures.contains(line)
                 && !copies.says(**line, lines)
         });
+        let mut passes = EFFORT / engine.coverage().events.max(1);
         said.filter_map(|(&line, waiting)| {
             let (event, origin, actor) = waiting.had.first?;
             let work = waiting.work?;
+            let mut measured = Measured::HostSync(work);
+            let mut trial =
+                matches!(work, HostWork::Synchronize | HostWork::Upload).then_some(Trial::HostWait(line));
+            if work == HostWork::Synchronize && passes > 0 {
+                passes -= 1;
+                let hazards = baseline.new_hazards(log, config, &[Trial::HostWait(line)]);
+                if let Some((waiter, awaited)) = only_streams(&hazards) {
+                    let names =
+                        engine.bindings.at(event.number, event.site, &[waiter, awaited], log.tables());
+                    measured = Measured::HostSyncForStream { waiter, awaited, names };
+                    trial = Some(Trial::StreamInstead { wait: line, waiter, awaited });
+                }
+            }
             Some(Draft {
                 rule: Rule::Ss702,
                 event,
@@ -200,15 +229,24 @@ impl Host {
                     executions: waiting.had.executions,
                     operations: waiting.operations,
                     bytes: 0,
-                    measured: Measured::HostSync(work),
+                    measured,
                     verified: None,
                 },
-                trial: matches!(work, HostWork::Synchronize | HostWork::Upload)
-                    .then_some(Trial::HostWait(line)),
+                trial,
             })
         })
         .collect()
     }
+}
+
+/// The later and the earlier stream of all hazards, if these are always the same two.
+fn only_streams(hazards: &[Hazard]) -> Option<(StreamId, StreamId)> {
+    let both = |hazard: &Hazard| match (hazard.second_actor, hazard.first_actor) {
+        (Actor::Stream(waiter), Actor::Stream(awaited)) => Some((waiter, awaited)),
+        _ => None,
+    };
+    let first = both(hazards.first()?)?;
+    hazards.iter().all(|hazard| both(hazard) == Some(first)).then_some(first)
 }
 
 /// Whether the innermost frame is the user's.

@@ -1,8 +1,10 @@
 //! Lines of user code, and how often each was come to.
 
 use crate::edges::Line;
-use rustc_hash::FxHashMap;
-use streamsan_trace::{Event, EventKind, OpNumber, SiteId, StringId, Tables, ThreadId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use streamsan_trace::{
+    Event, EventKind, MemorySpace, Observer, OpNumber, SiteId, StringId, Tables, ThreadId,
+};
 
 /// So many times a line is come to before it is taken for a part of a loop.
 pub(super) const LOOP: u64 = 3;
@@ -34,20 +36,21 @@ pub(super) struct Lines {
     batches: Vec<Line>,
     /// The site of each thread's last event.
     previous: FxHashMap<ThreadId, SiteId>,
+    /// Threads that have done something since they came to their line, besides what allocators do.
+    at_work: FxHashSet<ThreadId>,
 }
 
 impl Lines {
     /// The line of an event, which its thread has come to if it was elsewhere before.
     ///
-    /// What one call does on one line, such as uploading all parameters of a model, is one turn. Also says whether the line
-    /// was come to with this event.
-    pub(super) fn enter(&mut self, event: &Event, tables: &Tables) -> (Line, bool) {
+    /// What one call does on one line, such as uploading all parameters of a model, is one turn.
+    pub(super) fn enter(&mut self, event: &Event, tables: &Tables) -> Line {
         let line = self.of(event.site, tables);
-        let is_new = event.site != SiteId(0) && self.current.insert(event.thread, line) != Some(line);
-        if is_new {
+        if event.site != SiteId(0) && self.current.insert(event.thread, line) != Some(line) {
+            self.at_work.remove(&event.thread);
             let turns = self.turns.entry(line).or_default();
             if turns.count > 0 && (turns.site, turns.thread) != (event.site, event.thread) {
-                return (line, true);
+                return line;
             }
             (turns.site, turns.thread) = (event.site, event.thread);
             if turns.count == 0
@@ -58,7 +61,23 @@ impl Lines {
             turns.count += 1;
             turns.before = std::mem::replace(&mut turns.last, event.number);
         }
-        (line, is_new)
+        line
+    }
+
+    /// Whether nothing but allocations came before on the line since the thread came to it; says so once.
+    pub(super) fn begins(&mut self, event: &Event) -> bool {
+        match event.kind {
+            EventKind::Alloc { space: MemorySpace::Pinned, .. } => self.at_work.insert(event.thread),
+            EventKind::Op { .. }
+            | EventKind::GraphLaunch { .. }
+            | EventKind::EventWait { .. }
+            | EventKind::HostAccess { .. }
+            | EventKind::HostWait { observer: Observer::Program, .. } => {
+                self.at_work.insert(event.thread);
+                false
+            }
+            _ => false,
+        }
     }
 
     /// The line is one of those that are come to once for each batch.

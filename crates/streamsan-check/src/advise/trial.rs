@@ -23,6 +23,8 @@ pub(super) enum Trial {
     Wait(Line),
     /// No waits of the host.
     HostWait(Line),
+    /// Not the host waits, but one stream for another.
+    StreamInstead { wait: Line, waiter: StreamId, awaited: StreamId },
     /// No `record_stream`.
     RecordStream(Line),
     /// No `record_stream`; in its place the owner stream waits before the line that frees.
@@ -111,10 +113,22 @@ impl Changed<'_> {
     ) {
         let line = self.lines.of(event.site, tables);
         if self.takes_out(event, line) {
-            if let EventKind::EventWait { stream, .. } = event.kind {
-                for snapshot in self.instead(line) {
-                    engine.order.wait_for(stream, snapshot, event.number);
+            match event.kind {
+                EventKind::EventWait { stream, .. } => {
+                    for snapshot in self.instead(line) {
+                        engine.order.wait_for(stream, snapshot, event.number);
+                    }
                 }
+                EventKind::HostWait { .. } => {
+                    for trial in self.trials {
+                        if let Trial::StreamInstead { wait, waiter, awaited } = *trial
+                            && wait == line
+                        {
+                            engine.order.wait_for_stream(waiter, awaited, event.number);
+                        }
+                    }
+                }
+                _ => {}
             }
             return;
         }
@@ -151,7 +165,7 @@ impl Changed<'_> {
                 _ => None,
             }),
             EventKind::HostWaitBegin { .. } | EventKind::HostWait { .. } => named(|trial| match trial {
-                Trial::HostWait(line) => Some(*line),
+                Trial::HostWait(line) | Trial::StreamInstead { wait: line, .. } => Some(*line),
                 _ => None,
             }),
             EventKind::RecordStream { block, stream } => {

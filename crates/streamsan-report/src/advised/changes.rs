@@ -23,6 +23,9 @@ impl<'a> Change<'a> {
             Measured::Redundant(_) | Measured::OversizedRecord => ("remove", writer.take_out(), None),
             Measured::PageableCopy { up } => writer.page_locked(*up),
             Measured::HostSync(work) => writer.wait_less(*work, advised.verified),
+            Measured::HostSyncForStream { waiter, awaited, names } => {
+                writer.stream_instead(*waiter, *awaited, names)
+            }
             Measured::Serialising(matters) => writer.event(matters),
             Measured::PinInLoop => (
                 "replace",
@@ -44,7 +47,8 @@ impl<'a> Change<'a> {
         };
         let tried = !matches!(
             advised.measured,
-            Measured::HostSync(_) | Measured::HeldBack(_) if advised.verified == Some(false)
+            Measured::HostSync(_) | Measured::HostSyncForStream { .. } | Measured::HeldBack(_)
+                if advised.verified == Some(false)
         );
         Self {
             line,
@@ -149,6 +153,17 @@ impl Writer<'_> {
                     .to_owned(),
                 Some("done = torch.cuda.current_stream().record_event()\ndone.synchronize()".to_owned()),
             ),
+        }
+    }
+
+    /// A stream waits in place of the host.
+    fn stream_instead(&self, waiter: StreamId, awaited: StreamId, bound: &[VisibleStream]) -> Words {
+        let site = self.finding.second.site;
+        let words = format!("in place of it let {} wait", self.names.stream(waiter));
+        let code = self.expression(bound, site, waiter).zip(self.expression(bound, site, awaited));
+        match code {
+            Some((waiter, awaited)) => ("replace", words, Some(format!("{waiter}.wait_stream({awaited})"))),
+            None => ("replace", format!("{words} for {}", self.names.stream(awaited)), None),
         }
     }
 
