@@ -9,6 +9,7 @@
 mod device;
 mod host;
 mod idle;
+mod meanwhile;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -35,6 +36,8 @@ pub struct Analysis {
     pub bound: Bound,
     /// Calls in which the host waited for a device, the costliest first; calls of the same place are one.
     pub waits: Vec<Wait>,
+    /// Where the host was while a device had nothing to do because the next operation was not issued yet, the longest first.
+    pub meanwhile: Vec<Meanwhile>,
     /// Copies of pageable host memory, the longest first; those of the same place are one.
     pub pageable: Vec<Pageable>,
     /// Whether the profile has Python functions.
@@ -174,12 +177,21 @@ pub struct Wait {
     pub count: u64,
     /// How long the host was in it.
     pub waited: u64,
-    /// How long a device had nothing to do after it had run empty in the wait, until the host had issued the next operation.
-    /// The sum over devices.
+    /// How long a device had nothing to do while the host was in it, and, if it had run empty in it, until the host had issued
+    /// the next operation. The sum over devices.
     pub idle: u64,
     /// What of that the wait cost: for each one no more than it took, since without it the host would have come to its next
     /// call earlier by that.
     pub cost: u64,
+}
+
+/// A place of the host, and how long a device had nothing to do while it was there.
+#[derive(Debug)]
+pub struct Meanwhile {
+    /// The innermost function of the user and what it called; the operator if the profile has no stacks. Empty: elsewhere.
+    pub place: Place,
+    /// How long.
+    pub time: u64,
 }
 
 /// Copies of one place between a device and pageable memory.
@@ -230,6 +242,7 @@ pub fn analyse(profile: &Profile) -> Analysis {
         steps: profile.steps.len(),
         bound,
         waits,
+        meanwhile: meanwhile::meanwhile(profile, causes.late),
         pageable: pageable(profile, &issued_by, window),
         has_stacks: !profile.functions.is_empty(),
         unread: profile.unread.clone(),

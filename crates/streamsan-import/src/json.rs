@@ -1,6 +1,6 @@
 //! An analysis for programs. The keys are described in `docs/schema/profile-1.json`.
 
-use crate::analysis::{Analysis, Device, Engine, Pageable, Stream, Wait};
+use crate::analysis::{Analysis, Device, Engine, Meanwhile, Pageable, Stream, Wait};
 use crate::place::Place;
 use crate::words::rate;
 use serde_json::{Map, Value, json};
@@ -34,6 +34,7 @@ fn profile(file: &str, analysis: &Analysis) -> Value {
         },
         "devices": analysis.devices.iter().map(device).collect::<Vec<_>>(),
         "waits": analysis.waits.iter().map(wait).collect::<Vec<_>>(),
+        "host_was_in": analysis.meanwhile.iter().map(meanwhile).collect::<Vec<_>>(),
         "pageable_copies": analysis.pageable.iter().map(pageable).collect::<Vec<_>>(),
         "has_stacks": analysis.has_stacks,
         "unread_events": analysis.unread,
@@ -97,10 +98,14 @@ fn wait(wait: &Wait) -> Value {
         "call": wait.call,
         "count": wait.count,
         "waited_ns": wait.waited,
-        "idle_after_ns": wait.idle,
+        "idle_ns": wait.idle,
         "cost_ns": wait.cost,
         "place": place(&wait.place),
     })
+}
+
+fn meanwhile(one: &Meanwhile) -> Value {
+    json!({ "time_ns": one.time, "place": place(&one.place) })
 }
 
 fn pageable(one: &Pageable) -> Value {

@@ -21,7 +21,9 @@ mod spans;
 mod text;
 mod words;
 
-pub use analysis::{Analysis, Bound, Copies, Device, Engine, Host, Idle, Pageable, Stream, Wait, analyse};
+pub use analysis::{
+    Analysis, Bound, Copies, Device, Engine, Host, Idle, Meanwhile, Pageable, Stream, Wait, analyse,
+};
 pub use error::ImportError;
 pub use json::json;
 pub use place::{Function, Place};

@@ -57,7 +57,7 @@ pub(crate) fn places(profile: &Profile, calls: &[(Span, NameId)]) -> Vec<Place> 
 }
 
 fn place(profile: &Profile, functions: &[&Frame], operators: &[&Frame]) -> Place {
-    let user = |frame: &&Frame| function(profile.name(frame.name)).filter(is_of_user);
+    let user = |frame: &&Frame| user_function(profile.name(frame.name));
     let at = functions.iter().rposition(|frame| user(frame).is_some());
     let below = at.and_then(|at| functions.get(at + 1));
     // The outermost operator of aten is what the program asked for; those around it are its own names.
@@ -68,6 +68,11 @@ fn place(profile: &Profile, functions: &[&Frame], operators: &[&Frame]) -> Place
         callee: below.and_then(|frame| callee(profile.name(frame.name))),
         operator: operator.map(str::to_owned),
     }
+}
+
+/// The function of this name, if it is the user's.
+pub(crate) fn user_function(name: &str) -> Option<Function> {
+    function(name).filter(is_of_user)
 }
 
 /// `examples/prefetcher/fixed.py(21): preload`.
@@ -86,7 +91,7 @@ fn is_of_user(function: &Function) -> bool {
 }
 
 /// The name of what a user's function called.
-fn callee(name: &str) -> Option<String> {
+pub(crate) fn callee(name: &str) -> Option<String> {
     if let Some(inside) = name.strip_prefix("<built-in method ") {
         let (method, of) = inside.trim_end_matches('>').split_once(" of ")?;
         let of = of.split(' ').next().unwrap_or(of);

@@ -1,7 +1,7 @@
 //! An analysis for people: what bounds the program first, then where the time went.
 
-use crate::analysis::{Analysis, Copies, Device, Engine, Idle, Pageable, Stream, Wait};
-use crate::place::Place;
+use crate::analysis::{Analysis, Copies, Device, Engine, Idle, Meanwhile, Pageable, Stream, Wait};
+use crate::place::{Function, Place};
 use crate::words::{bytes, counted, grouped, percent, rate, time};
 use std::fmt::Write as _;
 
@@ -11,8 +11,11 @@ const STREAMS: usize = 4;
 const DEVICES: usize = 2;
 /// How many places of waits, and how many of pageable copies.
 const PLACES: usize = 4;
-/// A share of the time below which nothing is worth changing.
+/// How many lines the streams of a device have at most, if there are no others.
+const LINES: usize = 8;
+/// A share of the time below which nothing is worth changing, and one below which it is not worth a line.
 const LITTLE: f64 = 0.05;
+const NOTHING: f64 = 0.005;
 
 /// The analysis as text, 80 columns wide.
 pub fn text(file: &str, analysis: &Analysis) -> String {
@@ -27,6 +30,7 @@ pub fn text(file: &str, analysis: &Analysis) -> String {
         let _ =
             writeln!(text, "\n{} more in --output-format json.", counted(more as u64, "device", "devices"));
     }
+    meanwhile(analysis, &mut text);
     waits(analysis, &mut text);
     pageable(analysis, &mut text);
     notes(analysis, &mut text);
@@ -85,7 +89,7 @@ fn bound(analysis: &Analysis, text: &mut String) {
 /// The call of CUDA in which the host was longest, if that is much of its time.
 fn calls(analysis: &Analysis, text: &mut String) {
     if let Some((name, count, total)) = analysis.host.calls.first()
-        && is_much(*total, analysis.host.busy)
+        && is_much(*total / 2, analysis.host.busy)
     {
         let _ = writeln!(text, "  the host in {} {name}: {}", times(*count), time(*total));
     }
@@ -93,6 +97,10 @@ fn calls(analysis: &Analysis, text: &mut String) {
 
 fn is_much(part: u64, whole: u64) -> bool {
     part as f64 >= LITTLE * whole as f64
+}
+
+fn is_something(part: u64, whole: u64) -> bool {
+    part as f64 >= NOTHING * whole as f64
 }
 
 /// What the bound means for the program.
@@ -135,12 +143,21 @@ fn one_device(device: &Device, analysis: &Analysis, text: &mut String) {
     }
     let mut streams: Vec<&Stream> = device.streams.iter().collect();
     streams.sort_by_key(|stream| (std::cmp::Reverse(stream.busy), stream.number));
+    let mut lines = LINES / analysis.devices.len().min(DEVICES);
+    let mut shown = 0;
     for stream in streams.iter().take(STREAMS) {
+        let wanted = stream.copies.len() + usize::from(stream.kernels > 0);
+        if shown > 0 && wanted > lines {
+            break;
+        }
         one_stream(stream, text);
+        lines = lines.saturating_sub(wanted);
+        shown += 1;
     }
-    if streams.len() > STREAMS {
-        let rest: u64 = streams[STREAMS..].iter().map(|stream| stream.busy).fold(0, u64::saturating_add);
-        let more = counted((streams.len() - STREAMS) as u64, "more stream", "more streams");
+    let others = &streams[shown..];
+    if !others.is_empty() {
+        let rest: u64 = others.iter().map(|stream| stream.busy).fold(0, u64::saturating_add);
+        let more = counted(others.len() as u64, "more stream", "more streams");
         let _ = writeln!(text, "  {more}, busy for {} in sum", time(rest));
     }
     if device.copying > 0 {
@@ -215,16 +232,41 @@ fn sort_of(copies: &Copies) -> String {
     }
 }
 
+fn meanwhile(analysis: &Analysis, text: &mut String) {
+    let all: u64 = analysis.meanwhile.iter().map(|one| one.time).fold(0, u64::saturating_add);
+    if !is_much(all, analysis.took) {
+        return;
+    }
+    text.push_str("\nWhere the host was while a device had nothing to do and waited for it:\n");
+    for Meanwhile { place, time: spent } in analysis.meanwhile.iter().take(3) {
+        let what = match (&place.function, &place.operator) {
+            (Some(function), _) => in_function(place, function),
+            (None, Some(operator)) => operator.clone(),
+            (None, None) if analysis.has_stacks => "outside the functions of the profile".to_owned(),
+            (None, None) => "outside the operators of torch".to_owned(),
+        };
+        let _ = writeln!(text, "  {:>9}  {what}", time(*spent));
+    }
+}
+
 fn waits(analysis: &Analysis, text: &mut String) {
-    let costly: Vec<&Wait> = analysis.waits.iter().filter(|wait| wait.cost > 0).collect();
-    if costly.is_empty() {
-        if !analysis.waits.is_empty() {
-            text.push_str("\nThe host waited, and no device was idle because of it.\n");
+    let costly = |wait: &&Wait| is_something(wait.cost, analysis.took);
+    let listed: Vec<&Wait> = analysis.waits.iter().filter(costly).take(PLACES).collect();
+    let rest = &analysis.waits[listed.len()..];
+    let cost: u64 = rest.iter().map(|wait| wait.cost).fold(0, u64::saturating_add);
+    let places = counted(rest.len() as u64, "place", "places");
+    if listed.is_empty() {
+        match cost {
+            _ if rest.is_empty() => {}
+            0 => text.push_str("\nThe host waited, and no device was idle because of it.\n"),
+            _ => {
+                let _ = writeln!(text, "\nWaits of the host cost {} of idle time, in {places}.", time(cost));
+            }
         }
         return;
     }
     text.push_str("\nWaits of the host, by the idle time of devices that they cost:\n");
-    for wait in costly.iter().take(PLACES) {
+    for wait in &listed {
         let _ = writeln!(
             text,
             "  {:>9}  {} {}, {} in it{}",
@@ -235,19 +277,26 @@ fn waits(analysis: &Analysis, text: &mut String) {
             in_place(&wait.place)
         );
     }
-    if costly.len() > PLACES {
-        let rest: u64 = costly[PLACES..].iter().map(|wait| wait.cost).fold(0, u64::saturating_add);
-        let more = counted((costly.len() - PLACES) as u64, "more place", "more places");
-        let _ = writeln!(text, "  {:>9}  in {more}", time(rest));
+    if cost > 0 {
+        let _ = writeln!(text, "  {:>9}  elsewhere, in {places}", time(cost));
     }
 }
 
 fn pageable(analysis: &Analysis, text: &mut String) {
-    if analysis.pageable.is_empty() {
+    let long = |one: &&Pageable| is_something(one.time.max(one.calling), analysis.took);
+    let listed: Vec<&Pageable> = analysis.pageable.iter().filter(long).take(PLACES).collect();
+    let rest = &analysis.pageable[listed.len()..];
+    let count: u64 = rest.iter().map(|one| one.count).fold(0, u64::saturating_add);
+    let size: u64 = rest.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
+    let rest = format!("{} of {}", counted(count, "copy", "copies"), bytes(size));
+    if listed.is_empty() {
+        if count > 0 {
+            let _ = writeln!(text, "\nCopies of pageable memory: {rest}, in next to no time.");
+        }
         return;
     }
     text.push_str("\nCopies of pageable memory (pin it: faster, and the host need not wait):\n");
-    for one in analysis.pageable.iter().take(PLACES) {
+    for one in &listed {
         let Pageable { direction, place, count, bytes: size, time: took, calling } = one;
         let _ = writeln!(
             text,
@@ -259,9 +308,8 @@ fn pageable(analysis: &Analysis, text: &mut String) {
             in_place(place)
         );
     }
-    if analysis.pageable.len() > PLACES {
-        let more = counted((analysis.pageable.len() - PLACES) as u64, "more place", "more places");
-        let _ = writeln!(text, "  and {more}");
+    if count > 0 {
+        let _ = writeln!(text, "  and {rest} elsewhere");
     }
 }
 
@@ -273,13 +321,19 @@ fn times(count: u64) -> String {
 /// The place on a line of its own, if there is a file in it.
 fn in_place(place: &Place) -> String {
     let what = place.callee.as_ref().or(place.operator.as_ref());
-    let Some(function) = &place.function else {
-        return what.map_or_else(String::new, |what| format!(" in {what}"));
-    };
+    match &place.function {
+        Some(function) => format!("\n      {}", in_function(place, function)),
+        None => what.map_or_else(String::new, |what| format!(" in {what}")),
+    }
+}
+
+/// `Tensor.item in step, train.py:12`.
+fn in_function(place: &Place, function: &Function) -> String {
+    let what = place.callee.as_ref().or(place.operator.as_ref());
     let what = what.map_or_else(String::new, |what| format!("{what} in "));
     let name = if function.name == "<module>" { "the module" } else { &function.name };
     let line = if function.line == 0 { String::new() } else { format!(":{}", function.line) };
-    format!("\n      {what}{name}, {}{line}", function.file)
+    format!("{what}{name}, {}{line}", function.file)
 }
 
 fn notes(analysis: &Analysis, text: &mut String) {

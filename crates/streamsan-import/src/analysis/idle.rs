@@ -5,8 +5,10 @@
 
 use super::host::HostTimes;
 use super::{Idle, IssuedBy, length};
+use crate::names::NameId;
 use crate::profile::{Call, Operation};
 use crate::spans::{Span, Spans};
+use std::collections::BTreeMap;
 
 /// Finds reasons, and what each wait cost.
 #[derive(Debug)]
@@ -17,8 +19,10 @@ pub(crate) struct Causes<'a> {
     in_waits: Spans,
     /// Indexes of waits, by their end.
     by_end: Vec<usize>,
-    /// For each wait of the host, how long devices had nothing to do after they ran empty in it, and what of that it cost.
+    /// For each wait of the host, how long devices had nothing to do in it or because of it, and what of that it cost.
     pub(super) after: Vec<(u64, u64)>,
+    /// When a device had nothing to do because a thread had not issued the next operation yet.
+    pub(super) late: Vec<(Span, NameId)>,
 }
 
 impl<'a> Causes<'a> {
@@ -26,12 +30,14 @@ impl<'a> Causes<'a> {
         let mut by_end: Vec<usize> = (0..host.waits.len()).collect();
         by_end.sort_by_key(|&index| host.waits[index].span.1);
         let in_waits = Spans::of(host.waits.iter().map(|wait| wait.span));
-        Self { host, issued_by, in_waits, by_end, after: vec![(0, 0); host.waits.len()] }
+        let after = vec![(0, 0); host.waits.len()];
+        Self { host, issued_by, in_waits, by_end, after, late: Vec::new() }
     }
 
     /// The reasons for the gaps of one device, whose operations are ordered by their start.
     pub(super) fn idle(&mut self, operations: &[&Operation], gaps: &Spans) -> Idle {
         let mut idle = Idle::default();
+        let mut caused: BTreeMap<usize, u64> = BTreeMap::new();
         let mut rest = operations;
         for gap in gaps.iter() {
             let skipped = rest.partition_point(|one| one.span.0 < gap.1);
@@ -41,15 +47,21 @@ impl<'a> Causes<'a> {
                 .filter_map(|one| self.issued_by.call(one))
                 .min_by_key(|call| (call.span, call.thread));
             match issued {
-                Some(call) => self.gap(gap, call, &mut idle),
+                Some(call) => self.gap(gap, call, &mut idle, &mut caused),
                 None => idle.nothing += length(gap),
             }
+        }
+        for (wait, time) in caused {
+            let sum = &mut self.after[wait];
+            // Without the wait the host would have come to its next call earlier by the time of the wait, and not by more.
+            let cost = time.min(length(self.host.waits[wait].span));
+            *sum = (sum.0.saturating_add(time), sum.1.saturating_add(cost));
         }
         idle
     }
 
     /// One gap, and the call that issued what ended it.
-    fn gap(&mut self, gap: Span, call: &Call, idle: &mut Idle) {
+    fn gap(&mut self, gap: Span, call: &Call, idle: &mut Idle, caused: &mut BTreeMap<usize, u64>) {
         let issued = call.span.1.clamp(gap.0, gap.1);
         idle.starting += length((issued, gap.1));
         let first = self.first_wait((gap.0, issued), call);
@@ -58,21 +70,27 @@ impl<'a> Causes<'a> {
         let in_waits = if own { &self.in_waits } else { &self.host.waiting };
         let waiting = in_waits.within((gap.0, issued));
         let free = Spans::of([(gap.0, issued)]).without(&waiting);
-        let Some(first) = first else {
-            idle.waiting += waiting.length();
-            idle.issuing += free.length();
-            return;
-        };
-        let wait = self.host.waits[first].span;
-        let end = wait.1;
-        let after = free.within((end, issued));
+        let after = first.map_or(0, |first| free.within((self.host.waits[first].span.1, issued)).length());
         idle.waiting += waiting.length();
-        idle.after_wait += after.length();
-        idle.issuing += free.length() - after.length();
-        let caused = waiting.within((gap.0, end)).length() + after.length();
-        let sum = &mut self.after[first];
-        // Without the wait the host would have come to the call earlier by the time of the wait, and not by more.
-        *sum = (sum.0.saturating_add(caused), sum.1.saturating_add(caused.min(length(wait))));
+        idle.after_wait += after;
+        idle.issuing += free.length() - after;
+        if let Some(first) = first {
+            *caused.entry(first).or_default() += after;
+        }
+        for index in self.waits_in((gap.0, issued)) {
+            *caused.entry(index).or_default() += waiting.within(self.host.waits[index].span).length();
+        }
+        self.late.extend(free.iter().map(|span| (span, call.thread)));
+    }
+
+    /// The waits that overlap a stretch.
+    fn waits_in(&self, stretch: Span) -> impl Iterator<Item = usize> + '_ {
+        let wait = |index: usize| self.host.waits[index].span;
+        let first = self.by_end.partition_point(|&index| wait(index).1 <= stretch.0);
+        // Of those that end later, each thread has one that started before, and few threads wait.
+        let ends = self.by_end[first..].partition_point(|&index| wait(index).1 <= stretch.1);
+        let near = self.by_end[first..].iter().take(ends + 64).copied();
+        near.filter(move |&index| wait(index).0 < stretch.1)
     }
 
     /// The wait in which the device ran empty, and after which the host could go on issuing: that of the thread which issued
