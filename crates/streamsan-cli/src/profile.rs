@@ -5,7 +5,7 @@ use crate::check::refuse_to_overwrite;
 use crate::fault::Fault;
 use crate::{ExitStatus, TOOL, output};
 use std::path::{Path, PathBuf};
-use streamsan_import::{Analysis, ImportError, analyse, is_profile};
+use streamsan_import::{Analysis, ImportError, Profile, analyse, is_profile};
 
 /// The profiles among the files of a command: all of them, or none.
 pub(crate) fn are_profiles(paths: &[PathBuf]) -> Result<bool, Fault> {
@@ -45,11 +45,11 @@ pub(crate) fn advise(arguments: &CheckArguments) -> Result<i32, Fault> {
         .iter()
         .map(|path| Form::of_file(path, arguments.force))
         .collect::<Result<_, _>>()?;
-    let mut analyses = Vec::new();
+    let mut analyses: Vec<Read> = Vec::new();
     for path in &arguments.traces {
         let shown = path.display().to_string();
         match streamsan_import::read(path) {
-            Ok(profile) => analyses.push((shown, analyse(&profile))),
+            Ok(profile) => analyses.push(Read { file: shown, analysis: analyse(&profile), profile }),
             Err(error) => {
                 let empty = matches!(error, ImportError::Nothing { .. });
                 let fault = fault(&shown, &error);
@@ -80,11 +80,19 @@ fn fault(file: &str, error: &ImportError) -> Fault {
     }
 }
 
+/// A profile that was read.
+struct Read {
+    file: String,
+    profile: Profile,
+    analysis: Analysis,
+}
+
 /// How an analysis is written.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
     Json,
+    Html,
 }
 
 impl Form {
@@ -92,7 +100,11 @@ impl Form {
         match format {
             OutputFormat::Full => Ok(Self::Text),
             OutputFormat::Json => Ok(Self::Json),
-            _ => Err(Fault::new("of profiles there is no such report").help("--output-format full, or json")),
+            OutputFormat::Html => Ok(Self::Html),
+            _ => {
+                Err(Fault::new("of profiles there is no such report")
+                    .help("--output-format full, json or html"))
+            }
         }
     }
 
@@ -101,22 +113,29 @@ impl Form {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => Ok((path, Self::Json)),
             Some("txt") => Ok((path, Self::Text)),
+            Some("html" | "htm") => Ok((path, Self::Html)),
             _ => Err(Fault::new(format!(
                 "cannot write {}: of profiles there is no such report",
                 path.display()
             ))
-            .help("end the name in .json or .txt")),
+            .help("end the name in .html, .json or .txt")),
         }
     }
 
-    fn write(self, analyses: &[(String, Analysis)]) -> String {
+    fn write(self, read: &[Read]) -> String {
         match self {
             Self::Text => {
                 let texts: Vec<String> =
-                    analyses.iter().map(|(file, analysis)| streamsan_import::text(file, analysis)).collect();
+                    read.iter().map(|one| streamsan_import::text(&one.file, &one.analysis)).collect();
                 texts.join("\n")
             }
-            Self::Json => streamsan_import::json(TOOL, analyses),
+            Self::Json => {
+                streamsan_import::json(TOOL, read.iter().map(|one| (one.file.as_str(), &one.analysis)))
+            }
+            Self::Html => {
+                let all = read.iter().map(|one| (one.file.as_str(), &one.profile, &one.analysis));
+                streamsan_import::html(TOOL, all)
+            }
         }
     }
 }

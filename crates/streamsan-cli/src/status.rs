@@ -42,7 +42,8 @@ Advice is the rules SS7, given beside the findings of `check`; --select SS7 leav
 it cannot know: docs/advice.md, `streamsan explain SS703`.
 
 Profiles of torch.profiler (.json, .json.gz) are read too: what bounds the program, what overlap could gain, what waits
-cost; as text, --output-format json, or -o with .txt or .json. What each figure means: docs/profiles.md.
+cost; as text, json or html (a timeline per stream), on standard output or with -o. What each figure means:
+docs/profiles.md.
 
 Exit status: as of `check`. Advice never counts, unless --error or --warn give its rules another level.
    0  no errors

@@ -53,7 +53,7 @@ fn page_shows_what_is_printed() {
 fn several_at_once_and_into_files() {
     let workplace = workplace();
     let files = NAMES.map(|name| format!("tests/traces/profiles/{name}")).join(" ");
-    let said = workplace.run(&format!("advise --output-format json -o r.txt -o r.json {files}"));
+    let said = workplace.run(&format!("advise --output-format json -o r.txt -o r.json -o r.html {files}"));
     assert_eq!((said.code, said.stderr.as_str()), (0, ""));
     assert_eq!(said.stdout, workplace.read("r.json"));
     let document: Value = serde_json::from_str(&said.stdout).expect("it is JSON");
@@ -61,6 +61,9 @@ fn several_at_once_and_into_files() {
     let read: Vec<&str> = profiles.iter().filter_map(|profile| profile["file"].as_str()).collect();
     assert_eq!(read.join(" "), files);
     assert_eq!(workplace.read("r.txt").matches("\nBound by ").count(), 3);
+    let page = workplace.read("r.html");
+    assert_eq!(page.matches("<section>").count(), 3);
+    assert!(page.contains("<div>stream 33</div>") && page.contains("Bound by the host: "), "{page}");
     workplace.refuses(
         &format!("advise -o r.txt {files}"),
         "error: r.txt exists\nhelp: choose another name, or overwrite it with --force",
@@ -84,11 +87,11 @@ fn what_does_not_go_is_said() {
     );
     workplace.refuses(
         &format!("advise --output-format sarif {profile}"),
-        "error: of profiles there is no such report\nhelp: --output-format full, or json",
+        "error: of profiles there is no such report\nhelp: --output-format full, json or html",
     );
     workplace.refuses(
-        &format!("advise -o r.html {profile}"),
-        "error: cannot write r.html: of profiles there is no such report\nhelp: end the name in .json or .txt",
+        &format!("advise -o r.xml {profile}"),
+        "error: cannot write r.xml: of profiles there is no such report\nhelp: end the name in .html, .json or .txt",
     );
     workplace.refuses(
         &format!("advise --select SS7 {profile}"),

@@ -12,12 +12,13 @@ mod idle;
 mod meanwhile;
 #[cfg(test)]
 mod tests;
-mod waits;
+mod wait_places;
 
 use crate::place::{Place, places};
 use crate::profile::{Call, Kind, Memory, Operation, Profile};
 use crate::spans::{Span, Spans};
 use host::HostTimes;
+pub(crate) use host::waits;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Analysis {
     /// How long the window is.
     pub took: u64,
+    /// The window: from, to, in the times of the profile.
+    pub(crate) window: Span,
     /// How many steps the program announced; 0: none, then the window is the whole of what ran.
     pub steps: usize,
     /// The devices by number.
@@ -234,11 +237,12 @@ pub fn analyse(profile: &Profile) -> Analysis {
             device::device(number, name, operations, window, &mut causes)
         })
         .collect();
-    let waits = waits::grouped(profile, &host, &causes);
+    let waits = wait_places::grouped(profile, &host, &causes);
     let took = window.0.abs_diff(window.1);
     let bound = bound(&devices, host.busy());
     Analysis {
         took,
+        window,
         steps: profile.steps.len(),
         bound,
         waits,

@@ -6,8 +6,8 @@ use crate::words::rate;
 use serde_json::{Map, Value, json};
 
 /// The analyses of some files, as one document. `tool`: name and version of the program.
-pub fn json(tool: &str, profiles: &[(String, Analysis)]) -> String {
-    let profiles: Vec<Value> = profiles.iter().map(|(file, analysis)| profile(file, analysis)).collect();
+pub fn json<'a>(tool: &str, profiles: impl IntoIterator<Item = (&'a str, &'a Analysis)>) -> String {
+    let profiles: Vec<Value> = profiles.into_iter().map(|(file, analysis)| profile(file, analysis)).collect();
     let document = json!({ "format_version": 1, "tool": tool, "profiles": profiles });
     format!("{document:#}\n")
 }

@@ -3,7 +3,7 @@
 //! A profile has times and no addresses. So it cannot show a race, and a trace of streamsan cannot say what a wait costs:
 //! the two are read by different crates, and meet in the command.
 //!
-//! [`read`] keeps of the file what is needed, [`analyse`] computes, [`text`] and [`json`] write it down.
+//! [`read`] keeps of the file what is needed, [`analyse`] computes, [`text`], [`json`] and [`html`] write it down.
 
 mod analysis;
 mod document;
@@ -11,6 +11,7 @@ mod enclosing;
 mod error;
 mod event;
 mod guard;
+mod html;
 mod json;
 mod lenient;
 mod names;
@@ -19,12 +20,14 @@ mod profile;
 mod read;
 mod spans;
 mod text;
+mod timeline;
 mod words;
 
 pub use analysis::{
     Analysis, Bound, Copies, Device, Engine, Host, Idle, Meanwhile, Pageable, Stream, Wait, analyse,
 };
 pub use error::ImportError;
+pub use html::html;
 pub use json::json;
 pub use place::{Function, Place};
 pub use profile::Profile;

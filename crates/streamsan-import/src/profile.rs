@@ -39,6 +39,7 @@ pub(crate) struct Operation {
     /// Leads to the call that issued it.
     pub(crate) correlation: i64,
     pub(crate) kind: Kind,
+    pub(crate) name: NameId,
     /// Of a copy.
     pub(crate) bytes: u64,
 }

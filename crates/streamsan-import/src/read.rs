@@ -110,6 +110,7 @@ impl Sink for Collector {
                     stream: arguments.stream.whole().unwrap_or(-1),
                     correlation: arguments.correlation.whole().unwrap_or(-1),
                     kind,
+                    name: profile.names.id(name),
                     bytes: arguments.bytes.whole().and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
                 });
             }

@@ -119,7 +119,7 @@ proptest! {
             match analysis(bytes) {
                 Ok(analysis) => {
                     prop_assert!(streamsan_import::text("x", &analysis).contains("Bound by "));
-                    let json = streamsan_import::json("x", &[("x".to_owned(), analysis)]);
+                    let json = streamsan_import::json("x", [("x", &analysis)]);
                     prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
                 }
                 Err(error) => prop_assert!(!error.to_string().is_empty()),

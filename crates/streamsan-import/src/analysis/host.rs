@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
 /// Calls that return when a device has come to something.
-fn waits(name: &str) -> bool {
+pub(crate) fn waits(name: &str) -> bool {
     let name = name.strip_suffix("_v2").unwrap_or(name);
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
     matches!(

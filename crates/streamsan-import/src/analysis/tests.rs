@@ -42,6 +42,7 @@ impl Program {
                 stream: one.stream,
                 correlation,
                 kind: one.kind,
+                name: launch,
                 bytes: 1000,
             });
             let thread = threads[usize::from(one.thread)];
