@@ -71,8 +71,7 @@ fn one_lane(index: usize, lane: &Lane, html: &mut String) {
             "<rect class=\"{}\" x=\"{:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{BAR}\"><title>{}</title></rect>",
             bar.sort,
             bar.from,
-            // Narrower is not seen.
-            bar.width.max(WIDTH / 2000.0),
+            bar.width,
             escape(&bar.said)
         );
     }
@@ -89,7 +88,7 @@ fn escape(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\n' => safe.push('\n'),
             '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                safe.push('\u{fffd}')
+                safe.push('\u{fffd}');
             }
             other if other.is_control() => safe.push('\u{fffd}'),
             other => safe.push(other),
