@@ -37,7 +37,7 @@ use lines::Lines;
 use measures::Depths;
 use orders::{Orders, Step};
 use records::Records;
-use streamsan_trace::{Access, BlockId, Event, EventKind, Log, SiteId, Tables};
+use streamsan_trace::{Access, BlockId, Event, EventKind, FrameOrigin, Log, SiteId, Tables};
 use trial::{Baseline, Trial};
 use waits::Waits;
 
@@ -247,6 +247,11 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// Whether code of the user's makes the call, at whatever distance: not so in a library's own threads.
+    fn is_users(&self) -> bool {
+        self.tables.stack(self.event.site).any(|(_, frame)| frame.origin == FrameOrigin::User)
+    }
+
     /// The memory of a block of which so many bytes are touched.
     fn memory(&self, block: BlockId, bytes: u64) -> Option<Memory> {
         let known = self.engine.blocks.get(block)?;

@@ -112,6 +112,8 @@ pub enum Measured {
 pub enum HostWork {
     /// A value that it reads, such as by `.item()`.
     Read,
+    /// A truth value, which decides what is done next.
+    Condition,
     /// A download.
     Download {
         /// Bytes, the first time.

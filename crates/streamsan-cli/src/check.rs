@@ -28,6 +28,10 @@ pub(crate) fn check(arguments: &CheckArguments, advise: bool, color: ColorChoice
         refuse_to_overwrite(path, arguments.force || Baseline::read(path).is_ok())?;
         wanted = wanted.without_baseline();
     }
+    if !advise && wanted.is_for_advice() {
+        return Err(Fault::new("the rules that are left are advice, which `check` does not give")
+            .help("streamsan advise, with the same options"));
+    }
     let judged: Vec<Judged> =
         arguments.traces.iter().map(|path| wanted.judge(path)).collect::<Result<_, _>>()?;
     say_mistakes(&judged);

@@ -72,6 +72,11 @@ impl Wanted {
         self
     }
 
+    /// Whether no rule is left but advice.
+    pub(crate) fn is_for_advice(&self) -> bool {
+        Rule::all().filter(|rule| !self.config.ignore.contains(rule)).all(Rule::is_advice)
+    }
+
     /// Does not read the baseline: it is about to be written.
     pub(crate) fn without_baseline(mut self) -> Self {
         self.baseline = None;

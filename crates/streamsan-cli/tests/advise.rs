@@ -44,6 +44,41 @@ fn exit_status_is_that_of_check() {
 }
 
 #[test]
+fn check_does_not_take_advice_for_a_clean_run() {
+    let workplace = Workplace::new();
+    workplace.trace("twice.sstrace", TWICE);
+    workplace.refuses(
+        "check --select SS7 twice.sstrace",
+        "error: the rules that are left are advice, which `check` does not give\nhelp: streamsan advise, with the same options",
+    );
+    assert_eq!(workplace.run("check --select SS7,SS101 twice.sstrace").code, 0);
+}
+
+/// A comment for advice is judged where advice is given, and only there.
+#[test]
+fn a_comment_for_advice_is_used_by_advise() {
+    let workplace = Workplace::new();
+    workplace.trace("twice.sstrace", TWICE);
+    let with = |line: &str, comment: &str| {
+        let source =
+            TWICE.replacen(&format!("{line}\nside: read"), &format!("{line} {comment}\nside: read"), 1);
+        assert_ne!(source, TWICE);
+        workplace.write("program.sim", source);
+    };
+    with("side: wait e", "# streamsan: ignore[SS703] said twice");
+    let said = workplace.run("advise twice.sstrace");
+    assert!(
+        !said.stdout.contains("note[SS703]") && said.stdout.contains("1 finding ignored"),
+        "{}",
+        said.stdout
+    );
+    let said = workplace.run("check twice.sstrace");
+    assert!(!said.stdout.contains("SS903"), "{}", said.stdout);
+    with("side: wait e", "# streamsan: ignore[SS707] not here");
+    assert!(workplace.run("advise twice.sstrace").stdout.contains("warning[SS903]"));
+}
+
+#[test]
 fn json_says_what_to_take_out_and_what_was_counted() {
     let workplace = Workplace::new();
     workplace.trace("twice.sstrace", TWICE);

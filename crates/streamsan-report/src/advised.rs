@@ -21,6 +21,9 @@ pub(crate) fn headline(finding: &Finding, advised: &Advised, names: &Names<'_>) 
         Measured::HostSync(HostWork::Read) => {
             format!("the host reads {} in each turn of a loop, and waits for it", memory(finding, names))
         }
+        Measured::HostSync(HostWork::Condition) => {
+            "the host reads a condition in each turn of a loop, and waits for it".to_owned()
+        }
         Measured::HostSync(HostWork::Download { .. }) => {
             format!("the host downloads {} in each turn of a loop, and waits for it", memory(finding, names))
         }

@@ -26,6 +26,11 @@ for _ in range(6):
     x = x * 0.5
     torch.cuda.synchronize()  # advice: [SS702]
 
+for _ in range(6):
+    x = x * 2
+    if (x < 0).all():  # advice: [SS702]
+        break
+
 
 def epoch(value):
     for _ in range(5):

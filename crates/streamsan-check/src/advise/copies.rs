@@ -68,7 +68,7 @@ impl Copies {
                 self.pinned.insert(block, address);
                 let new = self.lock(block, address, size);
                 // What a library takes while it works, and calls back in between, is not taken in a turn of a loop.
-                if seen.counts && seen.begins && size >= SMALL {
+                if seen.counts && seen.begins && size >= SMALL && seen.is_users() {
                     let taken = self.taken.entry(seen.line).or_default();
                     taken.had.executions += 1;
                     taken.had.add(seen, Actor::Host);
@@ -84,7 +84,8 @@ impl Copies {
                 }
             }
             EventKind::Op { stream, .. } if seen.counts => {
-                let Some(transfer) = transfer.filter(|one| !one.pinned && one.bytes > SMALL) else { return };
+                let large = transfer.filter(|one| !one.pinned && one.bytes > SMALL);
+                let Some(transfer) = large.filter(|_| seen.is_users()) else { return };
                 let (had, bytes, memory) = self.pageable.entry((seen.line, transfer.up)).or_default();
                 had.executions += 1;
                 had.add(seen, Actor::Stream(stream));

@@ -157,7 +157,7 @@ impl Host {
         self.totals.waits += 1;
         self.totals.operations += taken;
         self.totals.drained += u64::from(!left);
-        if seen.event.site == SiteId(0) {
+        if !seen.is_users() {
             return;
         }
         let own =
@@ -259,7 +259,11 @@ fn work(own: Option<&Last>, target: WaitTarget, how: HostWaitHow) -> HostWork {
     match own {
         Some(Last { kind: OpKind::CopyDeviceToHost, transfer, .. }) => {
             let bytes = transfer.map_or(0, |transfer| transfer.bytes);
-            if bytes <= 16 { HostWork::Read } else { HostWork::Download { bytes } }
+            match bytes {
+                0 | 1 => HostWork::Condition,
+                2..=16 => HostWork::Read,
+                _ => HostWork::Download { bytes },
+            }
         }
         Some(Last { kind: OpKind::CopyHostToDevice, .. }) => HostWork::Upload,
         Some(Last { label, .. }) => HostWork::ReadBack { label: *label },

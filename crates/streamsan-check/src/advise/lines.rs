@@ -36,6 +36,8 @@ pub(super) struct Lines {
     batches: Vec<Line>,
     /// The site of each thread's last event.
     previous: FxHashMap<ThreadId, SiteId>,
+    /// Whether a call stack holds a line.
+    calls: FxHashMap<(SiteId, Line), bool>,
     /// Threads that have done something since they came to their line, besides what allocators do.
     at_work: FxHashSet<ThreadId>,
 }
@@ -43,10 +45,14 @@ pub(super) struct Lines {
 impl Lines {
     /// The line of an event, which its thread has come to if it was elsewhere before.
     ///
-    /// What one call does on one line, such as uploading all parameters of a model, is one turn.
+    /// What one call does on one line, such as uploading all parameters of a model, is one turn, and so is what a line does
+    /// after functions that it calls: a model's own lines, or what is given to a library to call back.
     pub(super) fn enter(&mut self, event: &Event, tables: &Tables) -> Line {
         let line = self.of(event.site, tables);
-        if event.site != SiteId(0) && self.current.insert(event.thread, line) != Some(line) {
+        if event.site != SiteId(0)
+            && self.current.insert(event.thread, line) != Some(line)
+            && !self.comes_back(event.thread, line, tables)
+        {
             self.at_work.remove(&event.thread);
             let turns = self.turns.entry(line).or_default();
             if turns.count > 0 && (turns.site, turns.thread) != (event.site, event.thread) {
@@ -78,6 +84,14 @@ impl Lines {
             }
             _ => false,
         }
+    }
+
+    /// Whether the thread's event before was in a function that this line calls.
+    fn comes_back(&mut self, thread: ThreadId, line: Line, tables: &Tables) -> bool {
+        let Some(&site) = self.previous.get(&thread) else { return false };
+        *self.calls.entry((site, line)).or_insert_with(|| {
+            tables.stack(site).any(|(_, frame)| Line::Code(frame.file, frame.line) == line)
+        })
     }
 
     /// The line is one of those that are come to once for each batch.

@@ -122,6 +122,12 @@ impl Writer<'_> {
                 );
                 ("replace", "keep the values on the device, and read many at once".to_owned(), Some(code))
             }
+            HostWork::Condition => (
+                "replace",
+                "test it every so many turns only; or a turn later: download it into page-locked memory with `non_blocking=True`, record an event, and read it when the work of the next turn is in the stream"
+                    .to_owned(),
+                None,
+            ),
             HostWork::Download { .. } => self.page_locked(false),
             HostWork::Upload => (
                 "replace",
