@@ -50,6 +50,24 @@ fn page_shows_what_is_printed() {
 }
 
 #[test]
+fn commands_of_the_page_run() {
+    let page = fs::read_to_string(root().join("docs/profiles.md")).expect("the page is there");
+    let (_, commands) = page.split_once("```sh\n").expect("there are commands");
+    let (commands, rest) = commands.split_once("```").expect("they end");
+    assert!(!rest.contains("```sh"), "one block is looked at");
+    let workplace = workplace();
+    let packed =
+        fs::read(root().join("tests/traces/profiles/activation_offload.json.gz")).expect("it is there");
+    workplace.write("profile.json.gz", packed);
+    for command in commands.lines() {
+        let said = workplace.run(command.strip_prefix("streamsan ").expect("it is ours"));
+        assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{command}");
+        assert!(!said.stdout.is_empty(), "{command}");
+    }
+    assert!(workplace.read("profile.html").contains("</html>"));
+}
+
+#[test]
 fn several_at_once_and_into_files() {
     let workplace = workplace();
     let files = NAMES.map(|name| format!("tests/traces/profiles/{name}")).join(" ");
