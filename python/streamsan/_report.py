@@ -129,7 +129,8 @@ class Fix:
     Attributes:
         file: Where to put it.
         line: Before which line. Of advice: which line it is about.
-        insert: The code; None where a stream has no name there, and then `Finding.notes` says it in words.
+        insert: The code; None where a stream has no name there, or no line runs each time before, and then
+            `Finding.notes` says it in words.
         verified: Whether the trace was checked again with all fixes in place, this finding was gone, and
             nothing new appeared.
         where: `before` the line. Of advice also `after` it, `replace`, or `remove`.

@@ -128,3 +128,21 @@ def test_a_name_is_used_where_it_means_that_stream(tmp_path, script):
     run += ["-o", str(tmp_path / "mended.sstrace"), str(mended)]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_code_goes_before_statements(tmp_path):
+    program = ROOT / "tests" / "torch" / "fail" / "statements_over_lines.py"
+    source = program.read_text().splitlines()
+    fixes = [finding["fix"] for finding in findings(program, tmp_path / "run.sstrace", tmp_path)]
+    places = {(fix["line"], fix["insert"]) for fix in fixes if fix["insert"] is not None}
+    for line, code in sorted(places, reverse=True):
+        indent = source[line - 1][: -len(source[line - 1].lstrip())]
+        source.insert(line - 1, indent + code)
+    mended = tmp_path / "mended.py"
+    mended.write_text("\n".join(source))
+    # No line comes before each test of a condition.
+    (left,) = findings(mended, tmp_path / "mended.sstrace", tmp_path)
+    notes = " ".join(left["notes"])
+    assert left["fix"]["insert"] is None
+    assert "each time before the expression at mended.py:" in notes
+    assert "torch.cuda.default_stream().wait_stream(side)" in notes

@@ -1,6 +1,7 @@
 //! Waits that a report proposes, to be imagined in a second pass, and those that a user wants to be imagined.
 //!
-//! Code pasted before a line runs each time the line begins, before anything the line calls. A line begins
+//! Code pasted before a line runs each time the line begins, before anything the line calls. All lines of a statement
+//! are the first one. A line begins
 //! when a thread's call stack holds it and the thread's previous event did not, or when the thread does a step
 //! of it again. The second is a guess where a line holds a loop of its own, such as a comprehension.
 
@@ -71,7 +72,10 @@ impl Edges {
         let lines = (0..tables.sites.len())
             .map(|site| {
                 let site = SiteId(site as u32);
-                let frames = tables.stack(site).map(|(_, frame)| Line::Code(frame.file, frame.line));
+                let frames = tables.stack(site).flat_map(|(id, frame)| {
+                    let statement = tables.statement(id).map(|(file, line)| Line::Code(file, line));
+                    [Some(Line::Code(frame.file, frame.line)), statement].into_iter().flatten()
+                });
                 let mut held: Vec<u32> =
                     frames.chain([Line::Site(site)]).filter_map(|line| index.get(&line).copied()).collect();
                 held.sort_unstable();

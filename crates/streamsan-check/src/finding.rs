@@ -215,11 +215,11 @@ pub struct Occurrences {
     pub total: u64,
     /// How often the very operation that the finding names was executed in it; others of its line do not count.
     pub turns: u64,
-    /// How many waits are enough for these: one before each that the wait before the one in front of it does not cover.
+    /// How many waits are enough for these: one before each that the wait before it does not cover.
     /// Fewer than `turns` where the later operation is repeated and the earlier one is not, as in an inner loop.
     pub waits: u64,
-    /// Whether the last turn is covered so far.
-    pub(crate) covered: bool,
+    /// Whether an earlier operation came between the later ones that one wait is enough for.
+    pub interleaved: bool,
     /// The last one, even if it was thinned out.
     pub last: OpNumber,
 }
@@ -260,16 +260,10 @@ impl Occurrences {
     }
 
     /// Takes a hazard of the operation that the finding names. `again`: it is the same execution as before.
-    /// `is_covered`: the wait that the execution before it lacked would do for it too.
-    pub(crate) fn turn(&mut self, again: bool, is_covered: bool) {
-        if again {
-            self.waits += u64::from(self.covered && !is_covered);
-            self.covered &= is_covered;
-        } else {
-            self.turns += 1;
-            self.waits += u64::from(!is_covered);
-            self.covered = is_covered;
-        }
+    /// `waits`: no wait before it covers it.
+    pub(crate) fn turn(&mut self, again: bool, waits: bool) {
+        self.turns += u64::from(!again);
+        self.waits += u64::from(waits);
     }
 }
 
@@ -321,6 +315,8 @@ pub struct Fix {
     /// Whether the trace was checked again with all fixes of the report in place, this finding was gone and
     /// nothing new appeared.
     pub verified: bool,
+    /// Whether it goes before the reuse of a block that is freed too early, not before the free.
+    pub is_at_reuse: bool,
 }
 
 /// What a fix does.
@@ -450,7 +446,7 @@ mod tests {
         let mut occurrences = Occurrences::default();
         for number in 1..=1000 {
             occurrences.add(OpNumber(number * 10));
-            occurrences.turn(false, number % 4 != 1);
+            occurrences.turn(false, number % 4 == 1);
         }
         assert_eq!((occurrences.total, occurrences.every), (1000, 8));
         assert_eq!((occurrences.turns, occurrences.waits), (1000, 250));
@@ -469,12 +465,10 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_covered_if_all_its_hazards_are() {
+    fn a_turn_can_have_several_hazards() {
         let mut occurrences = Occurrences::default();
-        for (again, is_covered) in
-            [(false, false), (false, true), (true, false), (true, false), (false, true)]
-        {
-            occurrences.turn(again, is_covered);
+        for (again, waits) in [(false, true), (false, false), (true, true), (true, false), (false, false)] {
+            occurrences.turn(again, waits);
         }
         assert_eq!((occurrences.turns, occurrences.waits), (3, 2));
     }

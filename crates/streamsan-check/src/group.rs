@@ -13,7 +13,7 @@ use crate::rules::Rule;
 use crate::rules::events::{Call, CallLines, Property};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_trace::{
-    AccessMode, BlockId, Event, Frame, FrameId, FrameOrigin, GapReason, OpKind, OpNumber, SiteId, StreamId,
+    AccessMode, BlockId, Event, FrameId, FrameOrigin, GapReason, OpKind, OpNumber, SiteId, StreamId,
     StringId, Tables, VisibleStream,
 };
 
@@ -73,20 +73,27 @@ struct Last {
     number: OpNumber,
     /// The execution before it.
     before: OpNumber,
+    /// The last execution that needs a wait of its own.
+    waited: OpNumber,
 }
 
 impl Last {
-    /// Another hazard of this operation. A wait before the execution before it would do for this one too, if what it is
-    /// unordered with was there already.
+    /// Another hazard of this operation. The last wait does for this one too, if what it is unordered with was there already.
     fn turn(&mut self, hazard: &Hazard, occurrences: &mut Occurrences) {
         let again = hazard.second == self.number;
         if !again {
             self.before = std::mem::replace(&mut self.number, hazard.second);
         }
         let actors = (hazard.first_actor, hazard.second_actor);
-        let is_covered = actors == self.actors && hazard.second > self.before && hazard.first < self.before;
+        let is_covered = actors == self.actors && hazard.second >= self.waited && hazard.first < self.waited;
         self.actors = actors;
-        occurrences.turn(again, is_covered);
+        let waits = !is_covered && hazard.second != self.waited;
+        if waits {
+            self.waited = hazard.second;
+            // With a (1) before the last (2) there is no line between them where one wait would do.
+            occurrences.interleaved |= hazard.first < self.before;
+        }
+        occurrences.turn(again, waits);
     }
 }
 
@@ -140,18 +147,8 @@ impl Grouper {
             ordered_up_to: Some(ordered_up_to),
             count: 1,
             occurrences: Occurrences::default(),
-            fix: fix(hazard, engine).map(|(action, before, site)| {
-                let first = hazard.first_origin.site;
-                let names = engine.bindings.at(before, site, &action.streams(), tables);
-                Fix {
-                    actions: vec![action],
-                    frame: fix_frame(&action, site, first, &names, engine, tables),
-                    before,
-                    names,
-                    names_at_first: engine.bindings.at(hazard.first, first, &action.streams(), tables),
-                    verified: false,
-                }
-            }),
+            fix: fix(hazard, engine)
+                .map(|(action, before, site)| place_fix(hazard, action, (before, site), engine, tables)),
             removed_by: None,
             removes: 0,
             notes: near_misses(tables, hazard, engine),
@@ -162,9 +159,45 @@ impl Grouper {
     }
 }
 
+/// The fix with its place. That of a block that is freed too early goes before the free, or, if no code can be put there
+/// that can name both streams, or only before the first operation, before the reuse.
+fn place_fix(
+    hazard: &Hazard,
+    action: FixAction,
+    (before, site): (OpNumber, SiteId),
+    engine: &Engine,
+    tables: &Tables,
+) -> Fix {
+    let first = hazard.first_origin.site;
+    let at = |before, site| engine.bindings.at(before, site, &action.streams(), tables);
+    let names_at_first = at(hazard.first, first);
+    let fix = |frame, before, names, is_at_reuse| Fix {
+        actions: vec![action],
+        frame,
+        before,
+        names,
+        names_at_first,
+        is_at_reuse,
+        verified: false,
+    };
+    let names = at(before, site);
+    let frame = fix_frame(&action, site, first, &names, engine, tables);
+    let place = |frame| tables.statement(frame);
+    let by_first = |frame| tables.stack(first).any(|(other, _)| place(other) == place(frame));
+    if hazard.rule == Rule::Ss202 && frame.is_none_or(by_first) {
+        let (before, site) = (hazard.second, hazard.second_origin.site);
+        let names = at(before, site);
+        if let frame @ Some(_) = fix_frame(&action, site, first, &names, engine, tables) {
+            return fix(frame, before, names, true);
+        }
+    }
+    let innermost = || tables.user_frame(site).map(|(id, _)| id);
+    fix(frame.or_else(innermost), before, names, false)
+}
+
 /// Where a fix goes: the innermost line on the way to the call that can name both streams. A line that the first
-/// operation is called from too would put the wait before that one, so the search ends there; without a better
-/// one it is the innermost line.
+/// operation is called from too would put the wait before that one, so the search ends there. A frame is left out
+/// if no code comes before it each time, as in a loop's header.
 fn fix_frame(
     action: &FixAction,
     site: SiteId,
@@ -191,12 +224,14 @@ fn fix_frame(
         }
         FixAction::SynchronizeStream { awaited } => named(frame, awaited),
     };
-    let shared = |frame: &Frame| {
-        tables.stack(first).any(|(_, other)| (other.file, other.line) == (frame.file, frame.line))
+    let shared = |frame: FrameId| {
+        let place = tables.statement(frame);
+        tables.stack(first).any(|(other, _)| tables.statement(other) == place)
     };
+    let reachable = |frame: FrameId| tables.placement(frame).is_some_and(|at| at.reach.is_after_line());
     let users = tables.stack(site).filter(|(_, frame)| frame.origin == FrameOrigin::User);
-    let mut candidates = users.take_while(|(id, frame)| Some(*id) == innermost || !shared(frame));
-    candidates.find(|&(id, _)| names_both(id)).map(|(id, _)| id).or(innermost)
+    let mut candidates = users.take_while(|(id, _)| Some(*id) == innermost || !shared(*id));
+    candidates.find(|&(id, _)| reachable(id) && names_both(id)).map(|(id, _)| id)
 }
 
 /// What removes the hazard, and where it goes.
@@ -253,6 +288,8 @@ impl Sink for Grouper {
                 fix.actions.push(action);
                 let streams = action.streams();
                 let (first, first_site) = (hazard.first, hazard.first_origin.site);
+                let (before, site) =
+                    if fix.is_at_reuse { (hazard.second, hazard.second_origin.site) } else { (before, site) };
                 fix.names.extend(engine.bindings.at(before, site, &streams, tables));
                 fix.names_at_first.extend(engine.bindings.at(first, first_site, &streams, tables));
             }
@@ -260,12 +297,13 @@ impl Sink for Grouper {
         }
         let mut finding = Self::finding(hazard, engine, tables);
         finding.occurrences.add(hazard.second);
-        finding.occurrences.turn(false, false);
+        finding.occurrences.turn(false, true);
         self.index.insert(key, self.findings.len());
         self.last.push(Last {
             actors: (hazard.first_actor, hazard.second_actor),
             number: hazard.second,
             before: OpNumber(0),
+            waited: hazard.second,
         });
         self.findings.push(finding);
     }

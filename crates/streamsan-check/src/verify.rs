@@ -10,7 +10,7 @@ use crate::rules::Rule;
 use crate::rules::events::{Call, Property};
 use crate::{Config, Finding, walk};
 use std::collections::{BTreeMap, HashSet};
-use streamsan_trace::{Event, Frame, GapReason, Log, OpNumber, SiteId, StringId, Tables};
+use streamsan_trace::{Event, GapReason, Log, OpNumber, SiteId, StringId, Tables};
 
 /// The keys of all hazards that remain.
 #[derive(Default)]
@@ -116,8 +116,13 @@ pub(crate) fn relate(log: &dyn Log, config: &Config, events: u64, findings: &mut
 fn proposals(finding: &Finding, tables: &Tables) -> Vec<(Line, FixAction)> {
     let site = fix_site(finding);
     let Some(fix) = &finding.fix else { return Vec::new() };
-    let frame = fix.frame.and_then(|frame| tables.frames.get(frame.index()));
-    let line = frame.map_or_else(|| Line::of(site, tables), |frame| Line::Code(frame.file, frame.line));
+    let line = fix.frame.and_then(|id| {
+        let frame = tables.frames.get(id.index())?;
+        // What no line comes before each time is waited for at its own line.
+        let placement = tables.placement(id).filter(|placement| placement.reach.is_after_line());
+        Some(Line::Code(frame.file, placement.map_or(frame.line, |placement| placement.line)))
+    });
+    let line = line.unwrap_or_else(|| Line::of(site, tables));
     fix.actions.iter().map(|&action| (line, action)).collect()
 }
 
@@ -125,18 +130,19 @@ fn proposals(finding: &Finding, tables: &Tables) -> Vec<(Line, FixAction)> {
 /// frees what that operation still uses: code pasted before the line then runs before both.
 fn first_is_inside(finding: &Finding, tables: &Tables) -> bool {
     let (Some(first), Some(fix)) = (finding.first, &finding.fix) else { return false };
-    let Some(frame) = fix.frame.and_then(|frame| tables.frames.get(frame.index())) else { return false };
-    let line = |frame: &Frame| (frame.file, frame.line);
-    let innermost = tables.user_frame(first.site).is_some_and(|(_, first)| line(first) == line(frame));
-    let inside = tables.stack(first.site).any(|(_, first)| line(first) == line(frame));
-    let frees = matches!(finding.rule, Rule::Ss202 | Rule::Ss203);
-    frame.line > 0 && inside && (frees || !innermost)
+    let Some(place) = fix.frame.and_then(|frame| tables.statement(frame)) else { return false };
+    let innermost =
+        tables.user_frame(first.site).is_some_and(|(first, _)| tables.statement(first) == Some(place));
+    let inside = tables.stack(first.site).any(|(first, _)| tables.statement(first) == Some(place));
+    let frees = matches!(finding.rule, Rule::Ss202 | Rule::Ss203) && !fix.is_at_reuse;
+    place.1 > 0 && inside && (frees || !innermost)
 }
 
 /// The call before which a finding's fix has to act.
 fn fix_site(finding: &Finding) -> SiteId {
+    let is_at_reuse = finding.fix.as_ref().is_some_and(|fix| fix.is_at_reuse);
     match (finding.rule, finding.free) {
-        (Rule::Ss202 | Rule::Ss203, Some(free)) => free.site,
+        (Rule::Ss202 | Rule::Ss203, Some(free)) if !is_at_reuse => free.site,
         _ => finding.second.site,
     }
 }

@@ -118,11 +118,24 @@ fn per_thread_stream() -> Result<u64, Code> {
     if let Some(handle) = with_state(|state| Ok(state.per_thread.get(&key).copied()))? {
         return Ok(handle);
     }
-    let handle = create(0, 0)?;
-    with_state(|state| Ok(*state.per_thread.entry(key).or_insert(handle)))
+    let device = key.1;
+    let handle = with_state(|state| {
+        let handle = state.add(device, 0, 0);
+        state.per_thread.insert(key, handle);
+        Ok(handle)
+    })?;
+    // The torch layer knows it by the number that stands for it.
+    record(|recorder| recorder.per_thread_stream(handle, device));
+    Ok(handle)
 }
 
 impl State {
+    fn add(&mut self, device: u32, flags: u32, priority: i32) -> u64 {
+        let handle = self.new_handle();
+        self.streams.insert(handle, StreamState { device, flags, priority, chain: None });
+        handle
+    }
+
     fn new() -> Self {
         Self {
             streams: HashMap::new(),
@@ -182,11 +195,7 @@ fn create(flags: u32, priority: i32) -> Result<u64, Code> {
     }
     let device = current_device();
     let priority = priority.clamp(GREATEST_PRIORITY, 0);
-    let handle = with_state(|state| {
-        let handle = state.new_handle();
-        state.streams.insert(handle, StreamState { device, flags, priority, chain: None });
-        Ok(handle)
-    })?;
+    let handle = with_state(|state| Ok(state.add(device, flags, priority)))?;
     record(|recorder| recorder.stream_created(handle, device, flags & NON_BLOCKING == 0, priority));
     Ok(handle)
 }
@@ -280,11 +289,16 @@ unsafe extern "C" fn cudaStreamGetId(handle: u64, id: *mut c_ulonglong) -> Code 
     })
 }
 
+/// What the host waits for, by the number that torch has announced.
+fn waited_for(handle: u64, stream: Stream) -> WaitOn {
+    WaitOn::Stream(if handle == PER_THREAD { handle } else { stream.handle }, stream.device)
+}
+
 extern "C" fn synchronize(handle: u64, caller: usize) -> Code {
     call(|| {
         let (stream, allowed) = with_stream(handle, State::check_host_wait)?;
         allowed.and_then(|()| unsafe_call())?;
-        let target = WaitOn::Stream(stream.handle, stream.device);
+        let target = waited_for(handle, stream);
         record(|recorder| recorder.host_wait_begin(target));
         host_waited(stream)?;
         record(|recorder| recorder.host_waited(target, HostWaitHow::Synchronize, library_at(caller)));
@@ -304,7 +318,7 @@ extern "C" fn query(handle: u64, caller: usize) -> Code {
             return Err(Code::NOT_READY);
         }
         delays::before_host()?;
-        let target = WaitOn::Stream(stream.handle, stream.device);
+        let target = waited_for(handle, stream);
         record(|recorder| recorder.host_waited(target, HostWaitHow::Query, library_at(caller)));
         Ok(())
     })

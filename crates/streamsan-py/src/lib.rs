@@ -83,8 +83,8 @@ mod _core {
     #[pymodule_export]
     use crate::table::{
         attach, close, collective_end, gap, graph_memory, handing_out, has_page_locked, host_block, intern,
-        is_virtual, name_block, name_stream, operations_recorded, recording, set_header_text, stream_object,
-        unrecorded_wait, visible_stream, work_begin, work_end,
+        is_virtual, name_block, name_stream, operations_recorded, placement, recording, set_header_text,
+        stream_object, unrecorded_wait, visible_stream, work_begin, work_end,
     };
     #[pymodule_export]
     use crate::thread::ThreadRecorder;

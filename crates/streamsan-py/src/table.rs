@@ -129,6 +129,15 @@ pub fn visible_stream(frame: u32, stream: u64, device: u32, expression: &str, bi
     }
 }
 
+/// Says before which line code goes that is to run before what the frame with this id does; `reach`: a number of `Reach`.
+#[pyfunction]
+pub fn placement(frame: u32, line: u32, reach: u32) {
+    if let Some(table) = table() {
+        // SAFETY: as above.
+        unsafe { (table.placement)(frame, line, reach) }
+    }
+}
+
 /// Records a wait on an event that was never recorded.
 #[pyfunction]
 pub fn unrecorded_wait(object: u64, stream: u64, device: u32) {

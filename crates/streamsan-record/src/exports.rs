@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use streamsan_trace::file::record::{gap_reason, op_kind};
 use streamsan_trace::{
-    Access, AccessMode, AccessRange, Binding, EventKind, Frame, FrameId, FrameOrigin, MemorySpace, Shape,
-    ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, VisibleStream,
+    Access, AccessMode, AccessRange, Binding, EventKind, Frame, FrameId, FrameOrigin, MemorySpace, Placement,
+    Reach, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, VisibleStream,
 };
 
 use crate::Recorder;
@@ -36,6 +36,7 @@ static TABLE: RecorderTable = RecorderTable {
     name_stream,
     name_block,
     visible_stream,
+    placement,
     unrecorded_wait,
     gap,
     device_of,
@@ -188,6 +189,10 @@ unsafe extern "C" fn name_block(address: u64, name: u32, by_user: u32) {
 
 unsafe extern "C" fn visible_stream(frame: u32, stream: u64, device: u32, expression: u32, binding: u32) {
     with(|recorder| recorder.visible_stream(frame, (stream, device), expression, binding));
+}
+
+unsafe extern "C" fn placement(frame: u32, line: u32, reach: u32) {
+    with(|recorder| recorder.placement(FrameId(frame), line, reach));
 }
 
 unsafe extern "C" fn unrecorded_wait(object: u64, stream: u64, device: u32) {
@@ -388,6 +393,12 @@ impl Recorder {
         let visible =
             VisibleStream { frame: FrameId(frame), stream, expression: StringId(expression), binding };
         self.interner().visible_stream(&self.file, visible);
+    }
+
+    fn placement(&self, frame: FrameId, line: u32, reach: u32) {
+        if let Some(reach) = Reach::from_number(reach) {
+            self.interner().placement(&self.file, frame, Placement { line, reach });
+        }
     }
 
     pub(crate) fn unrecorded_wait(&self, object: u64, stream: u64, device: u32) {

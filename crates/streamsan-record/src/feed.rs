@@ -8,7 +8,7 @@ use streamsan_trace::{
 };
 
 use crate::blocks::Freed;
-use crate::handles::{EventState, Maker, Streams};
+use crate::handles::{EventState, LEGACY, Maker, Streams};
 use crate::table::TorchCallback;
 use crate::thread::{Held, HeldCall, Thread};
 use crate::{Library, Recorder, WaitOn};
@@ -377,7 +377,9 @@ impl Recorder {
 
 fn same_target(announced: WaitOn, target: WaitOn) -> bool {
     match (announced, target) {
-        (WaitOn::Event(a), WaitOn::Event(b)) | (WaitOn::Stream(a, _), WaitOn::Stream(b, _)) => a == b,
+        (WaitOn::Event(a), WaitOn::Event(b)) => a == b,
+        // The legacy default stream has two numbers.
+        (WaitOn::Stream(a, _), WaitOn::Stream(b, _)) => a == b || (a <= LEGACY && b <= LEGACY),
         // The callback does not say which device.
         (WaitOn::Device(_), WaitOn::Device(_)) => true,
         _ => false,

@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 use streamsan_trace::{BlockId, DeviceId, EventId, StreamId, ThreadId};
 
 /// `cudaStreamLegacy`: the legacy default stream by another name.
-const LEGACY: u64 = 1;
+pub const LEGACY: u64 = 1;
 /// `cudaStreamPerThread`: a default stream for each host thread.
-const PER_THREAD: u64 = 2;
+pub const PER_THREAD: u64 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum StreamKey {
@@ -45,6 +45,11 @@ impl Streams {
     /// Takes up a stream with this handle, in place of an older one.
     pub fn create(&mut self, handle: u64, device: u32, blocking: bool, priority: i32) -> NewStream {
         self.add(StreamKey::Handle(handle), handle, device, blocking, priority)
+    }
+
+    /// Takes up one more handle of a stream.
+    pub fn alias(&mut self, handle: u64, stream: StreamId) {
+        self.known.insert(StreamKey::Handle(handle), stream);
     }
 
     /// Forgets the handle.

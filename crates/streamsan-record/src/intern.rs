@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustc_hash::{FxHashMap, FxHashSet};
 use streamsan_trace::file::blob::{Blob, MOST_DIMENSIONS, encode};
 use streamsan_trace::file::layout::{CHUNK, ChunkKind, FIRST_CHUNK, chunk_length};
-use streamsan_trace::{Frame, FrameId, Shape, ShapeId, SiteId, StringId, VisibleStream};
+use streamsan_trace::{Frame, FrameId, Placement, Shape, ShapeId, SiteId, StringId, VisibleStream};
 
 use crate::writer::{Chunk, Stopped, TraceFile};
 
@@ -48,6 +48,7 @@ pub struct Interner {
     sites: FxHashMap<Box<[FrameId]>, SiteId>,
     shapes: FxHashMap<Shape, ShapeId>,
     visible_streams: FxHashSet<VisibleStream>,
+    placements: FxHashMap<FrameId, Placement>,
     chunk: Option<Chunk>,
     buffer: Vec<u8>,
 }
@@ -129,6 +130,17 @@ impl Interner {
             && self.write(file, &Blob::VisibleStream(&visible)).is_ok()
         {
             self.visible_streams.insert(visible);
+        }
+    }
+
+    /// Notes where code goes that is to run before what a frame does.
+    pub fn placement(&mut self, file: &TraceFile, frame: FrameId, placement: Placement) {
+        if self.knows_frame(frame)
+            && placement.line > 0
+            && self.placements.get(&frame) != Some(&placement)
+            && self.write(file, &Blob::Placement(frame, placement)).is_ok()
+        {
+            self.placements.insert(frame, placement);
         }
     }
 

@@ -7,7 +7,7 @@ use streamsan_trace::{
     ShapeId, StreamId, StringId, ThreadId, WaitTarget,
 };
 
-use crate::handles::Streams;
+use crate::handles::{PER_THREAD, Streams};
 use crate::recorder::Known;
 use crate::thread::Thread;
 use crate::{CopyCall, CopyLayout, MemsetCall, Recorder};
@@ -42,6 +42,14 @@ impl Recorder {
         let new = known.streams.create(handle, device, blocking, priority);
         // Under the lock: no other thread uses it before.
         self.announce(&mut thread, new);
+    }
+
+    /// The calling thread's own default stream has this handle, too, which the device library gave it.
+    pub fn per_thread_stream(&self, handle: u64, device: u32) {
+        let mut thread = self.begin();
+        let mut known = self.known();
+        let stream = self.stream(&mut thread, &mut known, PER_THREAD, device);
+        known.streams.alias(handle, stream);
     }
 
     /// Whether the trace has heard of this stream, or will announce it rightly without being told how it was made: a

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 /// Version of [`RecorderTable`]. Raised with any change to it.
-pub const TABLE_VERSION: u32 = 10;
+pub const TABLE_VERSION: u32 = 11;
 
 /// Name of the exported function `extern "C" fn() -> *const RecorderTable`.
 pub const TABLE_SYMBOL: &std::ffi::CStr = c"streamsan_table";
@@ -159,6 +159,8 @@ pub struct RecorderTable {
     /// Says that `expression` gives this stream in `frame`.
     pub visible_stream:
         unsafe extern "C" fn(frame: u32, stream: u64, device: u32, expression: u32, binding: u32),
+    /// Says before which line code goes that is to run before what `frame` does; `reach` is a number of `Reach`.
+    pub placement: unsafe extern "C" fn(frame: u32, line: u32, reach: u32),
     /// A program's call on an event that has no handle yet (never recorded): a wait by `stream` that does
     /// nothing. `object` tells events without a handle apart.
     pub unrecorded_wait: unsafe extern "C" fn(object: u64, stream: u64, device: u32),

@@ -3,10 +3,10 @@
 use crate::labels::{free_mark, second_mark};
 use crate::names::Names;
 use crate::numbers::{counted, grouped};
-use crate::places::{Location, locate, locate_frame, primary_site};
+use crate::places::{Location, locate, locate_frame, locate_statement, primary_site};
 use std::fmt::Write as _;
 use streamsan_check::{Actor, Finding, Fix, FixAction, Report, Rule};
-use streamsan_trace::{CaptureKind, Frame, FrameId, Log, OpKind, StreamId, VisibleStream};
+use streamsan_trace::{CaptureKind, Frame, FrameId, Log, OpKind, Reach, StreamId, VisibleStream};
 
 /// A fix, ready to be written.
 pub(crate) struct Advice<'a> {
@@ -16,6 +16,8 @@ pub(crate) struct Advice<'a> {
     pub(crate) code: Option<String>,
     /// Before which line.
     pub(crate) place: Option<Location<'a>>,
+    /// Whether code before that line runs each time before what is there.
+    is_reached: bool,
     /// The place if the line is not known.
     mark: &'static str,
     /// Whether it was checked.
@@ -69,13 +71,17 @@ impl<'a> Advice<'a> {
             Some(after) if words == INSIDE && !frees_too_early(finding) => after,
             _ => words.to_owned(),
         });
-        let code = code.filter(|lines| split.is_none() && !lines.is_empty());
-        let mark =
-            if frees_too_early(finding) { free_mark(finding) } else { second_mark(finding).unwrap_or("it") };
+        let reach =
+            fix.frame.and_then(|frame| log.tables().placement(frame)).map(|placement| placement.reach);
+        let is_reached = reach.is_none_or(Reach::is_after_line);
+        let code = code.filter(|lines| split.is_none() && !lines.is_empty() && is_reached);
+        let at_free = frees_too_early(finding) && !fix.is_at_reuse;
+        let mark = if at_free { free_mark(finding) } else { second_mark(finding).unwrap_or("it") };
         Self {
             code: code.map(|lines| lines.join("\n")),
             steps,
-            place: fix.frame.and_then(|frame| locate_frame(log, frame)),
+            place: fix.frame.and_then(|frame| locate_statement(log, frame)),
+            is_reached,
             mark,
             verified: fix.verified,
             alternatives: if split.is_some() { Vec::new() } else { writer.alternatives(fix) },
@@ -93,11 +99,12 @@ impl<'a> Advice<'a> {
             return split.clone();
         }
         let place = self.place.as_ref().map_or_else(|| self.mark.to_owned(), Location::line);
+        let before = if self.is_reached { "before" } else { "each time before the expression at" };
         match self.steps.as_slice() {
-            [Step { words, code: Some(code) }] => format!("before {place}, {words}: {code}"),
-            [Step { words, code: None }] => format!("before {place}, {words}"),
+            [Step { words, code: Some(code) }] => format!("{before} {place}, {words}: {code}"),
+            [Step { words, code: None }] => format!("{before} {place}, {words}"),
             steps => {
-                let mut text = format!("before {place}, all of these are needed:");
+                let mut text = format!("{before} {place}, all of these are needed:");
                 for step in steps {
                     text.push('\n');
                     text.push_str(step.code.as_ref().unwrap_or(&step.words));
@@ -118,11 +125,14 @@ impl<'a> Advice<'a> {
         };
         let mut standing = standing.to_owned();
         if let Some((waits, turns)) = self.shared {
-            let enough =
-                if waits == 1 { "1 is enough".to_owned() } else { format!("{} are enough", grouped(waits)) };
+            let enough = if waits == 1 {
+                "1 is enough: after the last (1)".to_owned()
+            } else {
+                format!("{} are enough: each after the last (1) so far", grouped(waits))
+            };
             let _ = write!(
                 standing,
-                "\nthere it waits {} times, and {enough}: one after each (1), before the code that repeats {}",
+                "\nthere it waits {} times, and {enough}, before the code that repeats {}",
                 grouped(turns),
                 self.mark
             );
@@ -139,10 +149,10 @@ impl<'a> Advice<'a> {
 /// inner loop, and the fix goes to its line.
 fn shared(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<(u64, u64)> {
     let occurrences = &finding.occurrences;
-    let there = locate(log, finding.second.site)?;
-    let place = locate_frame(log, fix.frame?)?;
-    let line = |at: &Location<'_>| (at.frame.file, at.frame.line);
-    let repeated = occurrences.waits < occurrences.turns && line(&there) == line(&place);
+    let (frame, _) = log.tables().user_frame(finding.second.site)?;
+    // In a comprehension the operation is repeated, and the line before it is not.
+    let once = log.tables().placement(frame)?.reach == Reach::Once && fix.frame == Some(frame);
+    let repeated = occurrences.waits < occurrences.turns && !occurrences.interleaved && once;
     (repeated && !frees_too_early(finding)).then_some((occurrences.waits, occurrences.turns))
 }
 
@@ -150,7 +160,7 @@ fn shared(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<(u64, u64)> {
 pub(crate) fn gone_with(finding: &Finding, report: &Report, log: &dyn Log) -> Option<String> {
     let root = report.findings.get(finding.removed_by?)?;
     let shown = locate(log, primary_site(root)).map_or_else(String::new, |at| format!(" at {}", at.line()));
-    let place = root.fix.as_ref().and_then(|fix| locate_frame(log, fix.frame?));
+    let place = root.fix.as_ref().and_then(|fix| locate_statement(log, fix.frame?));
     Some(match place {
         Some(place) => format!("gone with the fix before {} (of the finding{shown}, above)", place.line()),
         None => format!("gone with the fix of the finding{shown}, above"),
@@ -161,16 +171,18 @@ const INSIDE: &str = "(1) is issued by this line too: split it and wait between 
 
 /// What to do instead if a wait before the line comes too early: the line itself issues both operations.
 fn split(finding: &Finding, fix: &Fix, log: &dyn Log) -> Option<&'static str> {
+    let tables = log.tables();
+    let statement = |site| tables.user_frame(site).and_then(|(frame, _)| tables.statement(frame));
     let first = locate(log, finding.first?.site)?;
     let second = locate(log, finding.second.site)?;
-    let place = locate_frame(log, fix.frame?)?;
-    let line = |at: &Location<'_>| (at.frame.file, at.frame.line);
-    let mut stack = log.tables().stack(finding.first?.site);
-    let inside = place.frame.line > 0 && stack.any(|(_, frame)| (frame.file, frame.line) == line(&place));
-    if inside && !fix.verified && (frees_too_early(finding) || line(&first) != line(&place)) {
+    let (first_line, second_line) = (statement(finding.first?.site)?, statement(finding.second.site)?);
+    let place = tables.statement(fix.frame?)?;
+    let mut stack = tables.stack(finding.first?.site);
+    let inside = place.1 > 0 && stack.any(|(frame, _)| tables.statement(frame) == Some(place));
+    if inside && !fix.verified && (frees_too_early(finding) || first_line != place) {
         return Some(INSIDE);
     }
-    if first.frame.line == 0 || line(&first) != line(&second) || line(&place) != line(&second) {
+    if first.frame.line == 0 || first_line != second_line || place != second_line {
         return None;
     }
     let with_host = matches!(finding.rule, Rule::Ss301 | Rule::Ss302 | Rule::Ss303);

@@ -199,7 +199,7 @@ pub(crate) struct Fix<'a> {
     pub(crate) file: Option<&'a str>,
     pub(crate) line: Option<u32>,
     pub(crate) r#where: &'a str,
-    /// Code, perhaps of several lines; null if a stream has no name there, see `notes`.
+    /// Code, perhaps of several lines; null if a stream has no name there or no line runs each time before, see `notes`.
     pub(crate) insert: Option<String>,
     pub(crate) verified: bool,
     #[serde(skip)]
@@ -391,7 +391,7 @@ fn convert<'a>(
         statements.extend(advice.alternatives);
         Fix {
             file: advice.place.map(|place| place.shown),
-            line: advice.place.map(|place| place.frame.line),
+            line: advice.place.map(|place| place.number),
             r#where: "before",
             insert: advice.code,
             verified: advice.verified,

@@ -35,12 +35,14 @@ pub(crate) struct Location<'a> {
     /// Path as it is shown.
     pub(crate) shown: &'a str,
     pub(crate) frame: &'a Frame,
+    /// The line of the frame, or the first one of its statement.
+    pub(crate) number: u32,
 }
 
 impl Location<'_> {
     /// `train.py:41`.
     pub(crate) fn line(&self) -> String {
-        match self.frame.line {
+        match self.number {
             0 => self.shown.to_owned(),
             line => format!("{}:{line}", self.shown),
         }
@@ -82,9 +84,18 @@ pub(crate) fn locate_frame(log: &dyn Log, frame: FrameId) -> Option<Location<'_>
     log.tables().frames.get(frame.index()).map(|frame| location(log, frame))
 }
 
+/// The line before which code goes that is to run before what the frame does.
+pub(crate) fn locate_statement(log: &dyn Log, frame: FrameId) -> Option<Location<'_>> {
+    let placement = log.tables().placement(frame)?;
+    // Of what no line comes before each time, the line itself is named.
+    let number = placement.reach.is_after_line().then_some(placement.line);
+    let found = locate_frame(log, frame)?;
+    Some(Location { number: number.unwrap_or(found.number), ..found })
+}
+
 fn location<'a>(log: &'a dyn Log, frame: &'a Frame) -> Location<'a> {
     let path = log.tables().string(frame.file);
-    Location { path, shown: Paths::new(log).shorten(path), frame }
+    Location { path, shown: Paths::new(log).shorten(path), frame, number: frame.line }
 }
 
 /// ` (data.py:9)` to be put after a statement, or nothing.

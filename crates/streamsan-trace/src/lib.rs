@@ -26,5 +26,7 @@ pub use ids::{
     StringId, ThreadId,
 };
 pub use log::Log;
-pub use tables::{Binding, Frame, FrameOrigin, Shape, ShapeDimension, Tables, VisibleStream};
+pub use tables::{
+    Binding, Frame, FrameOrigin, Placement, Reach, Shape, ShapeDimension, Tables, VisibleStream,
+};
 pub use trace::{CaptureKind, Header, Trace};

@@ -1,6 +1,7 @@
 //! Interned things: strings, frames, call stacks, shapes, and the streams a frame can name.
 
 use crate::{FrameId, ShapeId, SiteId, StreamId, StringId};
+use std::collections::BTreeMap;
 
 /// Whose code a frame is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -159,6 +160,44 @@ impl Binding {
     }
 }
 
+/// Where code goes that is to run before what a frame does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Placement {
+    /// The line before which it goes, from 1: the first one of the statement.
+    pub line: u32,
+    /// How the frame's place is reached from there.
+    pub reach: Reach,
+}
+
+/// How often what a frame does runs after the line before its statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Reach {
+    /// Once.
+    #[default]
+    Once = 0,
+    /// Perhaps several times, in a comprehension of the statement.
+    Repeated = 1,
+    /// Again in each turn, in the header of a loop: the line before it is not.
+    Header = 2,
+    /// When something calls or asks for it: the body of a lambda or of a generator expression.
+    Later = 3,
+}
+
+impl Reach {
+    /// From its number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Self::Once, Self::Repeated, Self::Header, Self::Later].get(number as usize).copied()
+    }
+
+    /// Whether code before the line runs each time before the frame's place.
+    #[must_use]
+    pub fn is_after_line(self) -> bool {
+        matches!(self, Self::Once | Self::Repeated)
+    }
+}
+
 /// All interned things of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
@@ -172,6 +211,8 @@ pub struct Tables {
     pub shapes: Vec<Shape>,
     /// Which frames can name which streams.
     pub visible_streams: Vec<VisibleStream>,
+    /// Of frames whose statement begins on another line, or is not reached once from the line before it.
+    pub placements: BTreeMap<FrameId, Placement>,
 }
 
 impl Default for Tables {
@@ -182,6 +223,7 @@ impl Default for Tables {
             sites: vec![Vec::new()],
             shapes: vec![Shape::default()],
             visible_streams: Vec::new(),
+            placements: BTreeMap::new(),
         }
     }
 }
@@ -203,6 +245,19 @@ impl Tables {
         self.stack(site)
             .find(|(_, frame)| frame.origin == FrameOrigin::User)
             .or_else(|| self.stack(site).next())
+    }
+
+    /// Where code goes that is to run before what the frame does. `None` if the frame is unknown.
+    pub fn placement(&self, frame: FrameId) -> Option<Placement> {
+        let line = self.frames.get(frame.index())?.line;
+        let placement = self.placements.get(&frame).copied();
+        Some(placement.unwrap_or(Placement { line, reach: Reach::Once }))
+    }
+
+    /// File and first line of the frame's statement: frames that have these in common run after the same line.
+    pub fn statement(&self, frame: FrameId) -> Option<(StringId, u32)> {
+        let file = self.frames.get(frame.index())?.file;
+        Some((file, self.placement(frame)?.line))
     }
 
     /// The strided shape, or `None` for a contiguous access.

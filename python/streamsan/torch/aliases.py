@@ -24,7 +24,11 @@ def alias(tensor: torch.Tensor) -> torch.Tensor:
     It does not own them: it is to be used while the device tensor lives. Tensors over the same address with
     the same layout share one alias.
     """
-    storage = tensor.untyped_storage()
+    try:
+        storage = tensor.untyped_storage()
+    except NotImplementedError:
+        _refuse_unless_plain(tensor)
+        raise
     key = (
         storage.data_ptr(),
         storage.nbytes(),

@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamsan import _core
-from streamsan.torch import collectives, page_locked, readback, transfers, works
+from streamsan.torch import collectives, graphs, page_locked, readback, rows, transfers, works
 from streamsan.torch.observed_copies import copy_in_parts
 from streamsan.torch.plans import OPERATORS, Operator, Route, kernel_key
 from streamsan.torch.stream_handles import tell_record_stream
@@ -27,6 +27,7 @@ class _Learned(dict[object, Operator]):
         operator = self[func] = OPERATORS[func]
         by_hand = operator.may_wait or operator.copies_many or operator.name == "record_stream"
         by_hand = by_hand or operator.route is Route.GROUP or func.namespace in collectives.FUNCTIONAL
+        by_hand = by_hand or (operator.selects and _core.is_virtual())
         call = func._op if _CALLS_ONLY else func
         _core.learn_operator(func, call, operator, operator.plan, by_hand)
         return operator
@@ -119,6 +120,8 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
                 out = func(*args, **kwargs)
             else:
                 out = self.compute(operator, func, args, kwargs, device)
+                if operator.selects and not (_core.is_capturing() and graphs.is_captured(device)):
+                    args = rows.touched(operator.name, args)
             flags = int(operator.may_wait and readback.waits(operator.name, args, kwargs))
             recorder.record(operator.plan, device, args, kwargs, out, flags)
             return out

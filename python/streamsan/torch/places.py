@@ -13,6 +13,7 @@ import torch
 from streamsan import _core
 from streamsan.torch.bindings import binding, parameters
 from streamsan.torch.names import assigned_name, code_of_key
+from streamsan.torch.statements import Position, placement
 from streamsan.torch.stream_handles import handle, name_by_sight
 
 _LONGEST_LIST = 16
@@ -23,8 +24,10 @@ def describe_place(
 ) -> str | None:
     """Called once for each new position in user code.
 
-    Tells the recorder which expressions give a stream there, and returns the name that the statement gives to
-    the value of the position.
+    Tells the recorder which expressions give a stream there and before which line code can be put.
+
+    Returns:
+        The name that the statement gives to the value of the position.
     """
     arguments = parameters(frame.f_code)
     for expression, stream in _visible_streams(frame):
@@ -34,19 +37,28 @@ def describe_place(
             # An argument is another stream at each call.
             if expression not in arguments:
                 name_by_sight(expression, found)
+    position = Position(line, column, end_line, end_column)
+    found_placement = placement(frame.f_code, frame.f_lasti, file, position)
+    if found_placement is not None:
+        _core.placement(frame_id, *found_placement)
     return assigned_name(file, line, end_line, column, end_column)
 
 
 def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.Stream]]:
     variables = _variables(frame)
     hidden = {name: value for name, value in dict(frame.f_globals).items() if name not in variables}
-    for scope in (variables, hidden):
+    for scope, deep in ((variables, True), (hidden, False)):
         # A comprehension has an argument `.0`, which no code can name.
         scope = {name: value for name, value in scope.items() if name.isidentifier()}
         yield from _streams_of(scope)
         for name, value in scope.items():
-            for attribute, stream in _streams_of(_attributes(value)):
+            attributes = _attributes(value)
+            for attribute, stream in _streams_of(attributes):
                 yield f"{name}.{attribute}", stream
+            # As in `self.cache.stream`.
+            for outer, part in attributes.items() if deep else ():
+                for attribute, stream in _streams_of(_attributes(part)):
+                    yield f"{name}.{outer}.{attribute}", stream
 
 
 def _attributes(value: object) -> dict[str, object]:

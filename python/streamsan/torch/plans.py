@@ -10,7 +10,7 @@ import torch
 from torch._ops import OpOverload
 
 from streamsan import _core
-from streamsan.torch import op_tables, readback
+from streamsan.torch import op_tables, readback, rows
 
 READ, WRITE, UPDATE, METADATA = 0, 1, 2, -1
 
@@ -60,6 +60,8 @@ class Operator:
     """Names of arguments that are replaced by the result (`out=`)."""
     may_wait: bool
     """Whether the host may wait for its stream."""
+    selects: bool
+    """Whether it may touch only chosen rows of its first argument."""
     copies_many: bool
     """Whether it is one call for many copies, each of which may cross devices."""
 
@@ -103,6 +105,7 @@ def make_operator(func: OpOverload) -> Operator:
         argument_names=tuple(argument.name for argument in schema.arguments),
         out_names=tuple(argument.name for argument in schema.arguments if argument.is_out),
         may_wait=readback.may_wait(name, schema.overload_name),
+        selects=name in rows.SELECTING,
         copies_many=name == "_foreach_copy_",
     )
 

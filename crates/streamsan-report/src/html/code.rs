@@ -180,7 +180,7 @@ fn source_line(text: &str, spans: &[(usize, usize)]) -> String {
 /// The code of a fix between the lines where it goes, without the indent that they share.
 pub(super) fn insertion(location: &Location<'_>, code: &str, files: &mut Files<'_>) -> Option<String> {
     let lines = files.lines(location.path)?;
-    let number = location.frame.line as usize;
+    let number = location.number as usize;
     let after = lines.get(number.checked_sub(1)?)?;
     let before = number.checked_sub(2).and_then(|index| lines.get(index));
     let indent: String = after.chars().take_while(|character| character.is_whitespace()).collect();

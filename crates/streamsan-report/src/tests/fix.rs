@@ -194,7 +194,7 @@ fn one_wait_for_all_turns_of_an_inner_loop() {
     (occurrences.turns, occurrences.waits) = (1_200, 40);
     let text = full(&case);
     let wanted =
-        "there it waits 1,200 times, and 40 are enough: one after each (1), before the code that repeats (2)";
+        "1,200 times, and 40 are enough: each after the last (1) so far, before the code that repeats (2)";
     assert!(text.contains(wanted), "{text}");
     case.finding().occurrences.waits = 1_200;
     assert!(!full(&case).contains("are enough"));

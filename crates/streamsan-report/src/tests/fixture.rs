@@ -76,6 +76,7 @@ impl Case {
                 names: case.trace.tables.visible_streams.clone(),
                 names_at_first: case.trace.tables.visible_streams.clone(),
                 verified: true,
+                is_at_reuse: false,
             }),
             removed_by: None,
             removes: 0,

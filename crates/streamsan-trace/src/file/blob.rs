@@ -1,8 +1,8 @@
 //! Blob entries: interned things of any length. Ids count up by kind, in the order of the entries.
 
 use crate::{
-    Binding, Frame, FrameId, FrameOrigin, Header, OpNumber, Shape, ShapeDimension, StreamId, StringId,
-    Tables, VisibleStream,
+    Binding, Frame, FrameId, FrameOrigin, Header, OpNumber, Placement, Reach, Shape, ShapeDimension,
+    StreamId, StringId, Tables, VisibleStream,
 };
 
 /// Bytes before an entry's payload: kind, id, payload length, a reserved word.
@@ -17,6 +17,7 @@ const SITE: u32 = 3;
 const SHAPE: u32 = 4;
 const VISIBLE_STREAM: u32 = 5;
 const HEADER_TEXT: u32 = 6;
+const PLACEMENT: u32 = 7;
 
 /// One interned thing, as it is written.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub enum Blob<'a> {
     Shape(u32, &'a Shape),
     /// A stream that a frame can name.
     VisibleStream(&'a VisibleStream),
+    /// Where code goes that is to run before what a frame does.
+    Placement(FrameId, Placement),
     /// A text of the header: 0 command, 1 directory, 2 versions. The last one counts.
     HeaderText(u32, &'a str),
 }
@@ -44,6 +47,7 @@ pub fn encode(blob: &Blob<'_>, target: &mut Vec<u8>) {
         Blob::Site(id, _) => (SITE, id),
         Blob::Shape(id, _) => (SHAPE, id),
         Blob::VisibleStream(visible) => (VISIBLE_STREAM, visible.binding as u32),
+        Blob::Placement(_, placement) => (PLACEMENT, placement.reach as u32),
         Blob::HeaderText(which, _) => (HEADER_TEXT, which),
     };
     push_words(target, &[kind, id, 0, 0]);
@@ -76,6 +80,7 @@ pub fn encode(blob: &Blob<'_>, target: &mut Vec<u8>) {
         Blob::VisibleStream(visible) => {
             push_words(target, &[visible.frame.0, visible.stream.0, visible.expression.0]);
         }
+        Blob::Placement(frame, placement) => push_words(target, &[frame.0, placement.line]),
     }
     let length = (target.len() - start - ENTRY_HEADER) as u32;
     target[start + 8..start + 12].copy_from_slice(&length.to_le_bytes());
@@ -149,6 +154,10 @@ impl Collector {
                 let visible = self.visible_stream(id, payload)?;
                 self.tables.visible_streams.push(visible);
             }
+            PLACEMENT => {
+                let (frame, placement) = self.placement(id, payload)?;
+                self.tables.placements.insert(frame, placement);
+            }
             HEADER_TEXT => {
                 let text = std::str::from_utf8(payload).ok()?.to_owned();
                 match id {
@@ -193,6 +202,15 @@ impl Collector {
         (0..payload.len() / 4)
             .map(|index| word(payload, index).map(FrameId).filter(|frame| frame.index() < frames))
             .collect()
+    }
+
+    fn placement(&self, reach: u32, payload: &[u8]) -> Option<(FrameId, Placement)> {
+        if payload.len() != 8 {
+            return None;
+        }
+        let frame = FrameId(word(payload, 0)?);
+        let placement = Placement { line: word(payload, 1)?, reach: Reach::from_number(reach)? };
+        (frame.index() < self.tables.frames.len() && placement.line > 0).then_some((frame, placement))
     }
 
     fn visible_stream(&self, binding: u32, payload: &[u8]) -> Option<VisibleStream> {

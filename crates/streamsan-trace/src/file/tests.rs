@@ -11,8 +11,8 @@ use super::{ReadError, read, read_bytes, write, write_bytes};
 use crate::{
     Access, AccessMode, AccessRange, Binding, BlockId, CaptureKind, DeviceId, Event, EventId, EventKind,
     ExecutableId, Frame, FrameId, FrameOrigin, GapReason, GraphId, Header, HostWaitHow, MemorySpace,
-    Observer, OpKind, OpNumber, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId, Subject, Tables,
-    ThreadId, Trace, VisibleStream, WaitTarget,
+    Observer, OpKind, OpNumber, Placement, Reach, Shape, ShapeDimension, ShapeId, SiteId, StreamId, StringId,
+    Subject, Tables, ThreadId, Trace, VisibleStream, WaitTarget,
 };
 
 /// How many strings, frames, sites and shapes the tables have.
@@ -53,6 +53,8 @@ fn tables() -> impl Strategy<Value = Tables> {
                     expression: StringId(strings - 1),
                     binding: Binding::from_number(strings % 3),
                 });
+                let placement = Placement { line: strings, reach: Reach::from_number(strings % 4).unwrap() };
+                tables.placements.insert(FrameId(frames / 2), placement);
             }
             tables.shapes.extend(shapes);
             tables

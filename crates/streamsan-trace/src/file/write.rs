@@ -107,6 +107,9 @@ impl Builder {
         for visible in &tables.visible_streams {
             self.add_blob(&Blob::VisibleStream(visible));
         }
+        for (&frame, &placement) in &tables.placements {
+            self.add_blob(&Blob::Placement(frame, placement));
+        }
     }
 
     fn add_events(&mut self, trace: &Trace) -> io::Result<()> {

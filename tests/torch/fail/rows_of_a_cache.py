@@ -1,0 +1,18 @@
+"""Rows of one cache that an index chooses, one of which another stream copies; and rows of a captured index."""
+
+import torch
+
+cache = torch.zeros(64, 32, device="cuda")
+host = torch.zeros(4, 32, pin_memory=True)
+slots = torch.tensor([8, 3, 12], device="cuda")
+new = torch.ones(3, 32, device="cuda")
+swap = torch.cuda.Stream()
+torch.cuda.synchronize()
+with torch.cuda.stream(swap):
+    host.copy_(cache[0:4], non_blocking=True)  # (1)
+cache.index_copy_(0, slots, new)  # error: [SS102] after (1)
+torch.cuda.synchronize()
+with torch.cuda.stream(swap):
+    cache[62].fill_(7)  # (2)
+chosen = cache[torch.tensor([5, -2], device="cuda")]  # error: [SS101] after (2)
+torch.cuda.synchronize()
