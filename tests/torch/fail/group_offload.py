@@ -8,7 +8,7 @@ class GroupOffload:
         self.blocks = blocks
         self.transfer = torch.cuda.Stream()
         self.host = [{n: p.data.pin_memory() for n, p in b.named_parameters()} for b in blocks]
-        for block, host in zip(blocks, self.host):
+        for block, host in zip(blocks, self.host, strict=True):
             for name, parameter in block.named_parameters():
                 parameter.data = host[name]
 

@@ -27,7 +27,7 @@ torch.cuda.synchronize()
 for layer in range(1, layers):
     cache.evict(layer)
 total = torch.zeros((), device="cuda")
-for step in range(2):
+for _ in range(2):
     for layer in range(layers):
         following = (layer + 1) % layers
         cache.fetch(following)
