@@ -26,7 +26,7 @@ _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.Generator
 _SCOPES: Final = (ast.Module, ast.ClassDef, ast.Lambda, *_FUNCTIONS, *_COMPREHENSIONS)
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 _CHANGES: Final = frozenset(("pop", "popleft", "insert", "remove", "reverse", "sort", "clear", "rotate"))
-_EXPRESSION: Final = re.compile(r"(?P<root>\w+)(\.(?P<attribute>\w+))?(\[.*\])?")
+_EXPRESSION: Final = re.compile(r"(?P<root>\w+)(\.(?P<attribute>\w+))?(\.(?P<inner>\w+))?(\[.*\])?")
 _DEEPEST: Final = 8
 
 
@@ -46,7 +46,10 @@ def binding(code: CodeType, file: str, expression: str) -> int:
     source = _source(file)
     if parts is None or source is None:
         return MOMENTARY
-    return source.binding(code, parts["root"], parts["attribute"])
+    outer = source.binding(code, parts["root"], parts["attribute"])
+    if parts["inner"] is None:
+        return outer
+    return LASTING if outer == LASTING and source.binds_once(parts["inner"]) else MOMENTARY
 
 
 @functools.lru_cache(maxsize=256)
@@ -106,12 +109,36 @@ class _Source:
             if lasting:
                 return LASTING
             return CREATED if once and self._makes_stream(bound[0]) else MOMENTARY
-        stores = self._attributes.get(attribute, [])
-        if len(stores) != 1 or self._in_loop(stores[0]):
+        if not self.binds_once(attribute):
             return MOMENTARY
+        stores = self._stores(attribute)
+        owner = self._scope(stores[0])
+        if isinstance(stores[0], ast.Name):
+            known = lasting or self._is_self(code, root, owner)
+            return LASTING if known and self._runs_once(owner) else MOMENTARY
         if lasting or (parameter and self._is_only_instance(code, root)):
             return LASTING
         return CREATED if self._makes_stream(stores[0]) else MOMENTARY
+
+    def binds_once(self, attribute: str) -> bool:
+        """Whether an attribute has this name once in the file, and is bound outside of loops."""
+        stores = self._stores(attribute)
+        return len(stores) == 1 and not self._in_loop(stores[0]) and attribute not in self._changed
+
+    def _stores(self, attribute: str) -> list[ast.AST]:
+        """What binds an attribute: of an object, or in the body of a class."""
+        of_classes = (
+            node
+            for (scope, name), nodes in self._bound.items()
+            if name == attribute and isinstance(scope, ast.ClassDef)
+            for node in nodes
+        )
+        return [*self._attributes.get(attribute, []), *of_classes]
+
+    def _is_self(self, code: CodeType, root: str, kind: ast.AST) -> bool:
+        """Whether a parameter is `self` of this class."""
+        function = self._functions.get((code.co_name, code.co_firstlineno))
+        return function is not None and code.co_varnames[:1] == (root,) and self._scope(function) is kind
 
     def _scope_of(self, code: CodeType, name: str) -> ast.AST | None:
         """The scope that binds a name which a frame sees."""

@@ -55,8 +55,12 @@ def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.Stream]]:
             attributes = _attributes(value)
             for attribute, stream in _streams_of(attributes):
                 yield f"{name}.{attribute}", stream
+            if not deep:
+                continue
+            for attribute, stream in _streams_of(_class_attributes(value)):
+                yield f"{name}.{attribute}", stream
             # As in `self.cache.stream`.
-            for outer, part in attributes.items() if deep else ():
+            for outer, part in attributes.items():
                 for attribute, stream in _streams_of(_attributes(part)):
                     yield f"{name}.{outer}.{attribute}", stream
 
@@ -67,6 +71,14 @@ def _attributes(value: object) -> dict[str, object]:
         return {}
     attributes = getattr(value, "__dict__", None)
     return dict(attributes) if type(attributes) is dict else {}
+
+
+def _class_attributes(value: object) -> dict[str, object]:
+    """Returns what the class of an instance binds that can hold streams."""
+    if isinstance(value, torch.Tensor) or not hasattr(value, "__dict__"):
+        return {}
+    holders = (torch.Stream, list, tuple, dict)
+    return {name: part for name, part in vars(type(value)).items() if isinstance(part, holders)}
 
 
 def _streams_of(variables: Mapping[str, object]) -> Iterator[tuple[str, torch.Stream]]:

@@ -65,8 +65,8 @@ def _chosen(name: str, args: tuple[Any, ...]) -> tuple[int, torch.Tensor] | None
 def _runs(index: torch.Tensor, size: int) -> list[tuple[int, int]] | None:
     """Runs of neighbouring rows: first and count of each; `None` if there are too many."""
     host = alias(index) if index.is_cuda else index
-    if host.dtype in _MASKS:
-        host = host.nonzero()
+    # A new tensor: what is read from this one is the layer's business, and no access of the program.
+    host = host.nonzero() if host.dtype in _MASKS else host.clone()
     runs: list[tuple[int, int]] = []
     for row in sorted({int(number) % size for number in host.flatten().tolist()}) if size else []:
         if runs and row == sum(runs[-1]):
