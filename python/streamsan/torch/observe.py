@@ -116,14 +116,15 @@ class ObserveMode(_core.Observer, TorchDispatchMode):
                 if kwargs.get("pin_memory"):
                     recorder.announce_page_locked(out)
                 return out
+            touched = args
             if self.compute is None:
                 out = func(*args, **kwargs)
             else:
                 out = self.compute(operator, func, args, kwargs, device)
                 if operator.selects and not (_core.is_capturing() and graphs.is_captured(device)):
-                    args = rows.touched(operator.name, args)
+                    touched = rows.touched(operator.name, args)
             flags = int(operator.may_wait and readback.waits(operator.name, args, kwargs))
-            recorder.record(operator.plan, device, args, kwargs, out, flags)
+            recorder.record(operator.plan, device, touched, kwargs, out, flags)
             return out
         finally:
             recorder.leave()
