@@ -196,6 +196,10 @@ fn one_wait_for_all_turns_of_an_inner_loop() {
     let wanted =
         "1,200 times, and 40 are enough: each after the last (1) so far, before the code that repeats (2)";
     assert!(text.contains(wanted), "{text}");
-    case.finding().occurrences.waits = 1_200;
+    let occurrences = &mut case.finding().occurrences;
+    occurrences.interleaved = true;
+    assert!(!full(&case).contains("are enough"));
+    let occurrences = &mut case.finding().occurrences;
+    (occurrences.interleaved, occurrences.waits) = (false, 1_200);
     assert!(!full(&case).contains("are enough"));
 }
