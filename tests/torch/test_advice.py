@@ -4,6 +4,7 @@
 lines, and the whole of a script without such a comment, must get none.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -74,3 +75,26 @@ def test_what_the_page_shows(tmp_path):
     )
     shown = re.search(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
     assert shown in said.stdout, said.stdout
+
+
+# What is said of examples that are right, by hand found to be so.
+EXAMPLES = {"loader_compute": ["SS704"]}
+FIXED = sorted((ROOT / "examples").glob("*/fixed.py"))
+assert len(FIXED) > 5
+
+
+@pytest.mark.parametrize("script", [pytest.param(file, id=file.parent.name) for file in FIXED])
+def test_examples_that_are_right(script, tmp_path):
+    trace = tmp_path / "run.sstrace"
+    streamsan = [sys.executable, "-m", "streamsan"]
+    devices = 2 if script.parent.name == "gradient_bucket" else 1
+    run = [*streamsan, "run", *options(devices), "--no-check", "-o", str(trace), str(script)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    advise = [*streamsan, "advise", "--output-format", "json", str(trace)]
+    said = subprocess.run(advise, capture_output=True, text=True, timeout=300, check=True)
+    report = json.loads(said.stdout)
+    rules = [finding["rule"] for finding in report["findings"]]
+    assert rules == EXAMPLES.get(script.parent.name, [])
+    [measures] = report["measures"]
+    assert 0 < measures["longest_chain"] <= measures["operations"] == report["coverage"]["operations"]
