@@ -16,6 +16,16 @@ fn advice_comes_after_the_findings_and_does_not_count() {
     let said = workplace.run("advise twice.sstrace");
     assert_eq!((said.code, said.stderr.as_str()), (0, ""));
     assert_snapshot!(said.stdout);
+    let written = workplace.run("advise -o r.html -o r.sarif -o r.xml --output-format concise twice.sstrace");
+    assert_eq!((written.code, written.stderr.as_str()), (0, ""));
+    let page = workplace.read("r.html");
+    assert!(
+        page.contains("longest chain: 2 of 2 operations") && page.contains("Take out program.sim:6"),
+        "{page}"
+    );
+    let sarif: Value = serde_json::from_str(&workplace.read("r.sarif")).expect("it is JSON");
+    assert_eq!(sarif["runs"][0]["results"][0]["level"], "note");
+    assert!(workplace.read("r.xml").contains("failures=\"0\""));
     let checked = workplace.run("check twice.sstrace");
     assert!(!checked.stdout.contains("SS703") && checked.code == 0, "{}", checked.stdout);
     workplace.trace("bad.sstrace", BAD);

@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::numbers::counted;
 use crate::svg::STYLE as DRAWING_STYLE;
 use crate::svg::escape::escape;
-use crate::{Checked, Options, Sources, gaps, summary};
+use crate::{Checked, Options, Sources, gaps, measures, summary};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use streamsan_check::Level;
@@ -139,6 +139,11 @@ fn verdict(checked: &[Checked<'_>], html: &mut String) {
     let _ = write!(html, "<section id=\"verdict\" class=\"{class}\"><h1>{big}</h1>");
     for line in summary::verdict(checked).lines().take_while(|line| !line.starts_with("Not seen")) {
         let _ = write!(html, "<p>{}</p>", rich(line.trim()));
+    }
+    let measures = measures::render(checked);
+    if !measures.is_empty() {
+        let text = escape(measures.trim_end());
+        let _ = write!(html, "<pre class=\"measures\" tabindex=\"0\">{text}</pre>");
     }
     html.push_str("</section>\n");
 }
