@@ -67,7 +67,10 @@ impl Recorder {
         let event = known.events.id(end.event);
         if holds & STREAM_WAITS != 0 && !call.stream_waited {
             let stream = self.stream(&mut thread, &mut known, stream, end.device);
-            thread.emit(&self.file, &EventKind::EventWait { event, stream }, &[]);
+            // A collective that ran on the current stream needs no wait.
+            if known.events.get(end.event).stream != Some(stream) {
+                thread.emit(&self.file, &EventKind::EventWait { event, stream }, &[]);
+            }
         }
         if holds & HOST_KNOWS != 0 && !call.host_waited {
             let (target, observer) = (WaitTarget::Event(event), Observer::Program);

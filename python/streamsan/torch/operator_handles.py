@@ -11,13 +11,26 @@ operators beside the main thread without a backward.
 
 from __future__ import annotations
 
+import time
+
 import torch
 
+_BETWEEN_LOOKS = 0.1
+
 _known: set[str] = set()
+_looked = float("-inf")
 
 
 def resolve_operators() -> None:
-    """Has `torch.ops` make the objects of all registered operators; some 70 ms the first time."""
+    """Has `torch.ops` make the objects of all registered operators; some 70 ms the first time.
+
+    Later calls look for new ones (2 ms) now and then only: a program may start a thread for each request.
+    """
+    global _looked
+    now = time.monotonic()
+    if now < _looked + _BETWEEN_LOOKS:
+        return
+    _looked = now
     names = torch._C._dispatch_get_all_op_names()
     if len(names) == len(_known):
         return
@@ -26,7 +39,7 @@ def resolve_operators() -> None:
         name, _, overload = rest.partition(".")
         try:
             getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
-        except (AttributeError, RuntimeError):
-            # Has no schema, so no object: torch cannot look it up either.
+        except Exception:
+            # Has no schema, so no object: torch cannot look it up either. The thread is to start anyway.
             continue
     _known.update(names)

@@ -33,8 +33,8 @@ class _Issued(NamedTuple):
     """The collective of a work object."""
 
     end: _End
-    blocks: bool
-    """Whether waiting for it holds the host, too."""
+    is_barrier: bool
+    """Whether `wait` holds the host, too."""
     future_waits: bool
     """Whether to ask for its future orders the stream; else the future does, when it is waited for."""
 
@@ -71,9 +71,8 @@ def _issuing(groups: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         work = function(*args, **kwargs)
         end = _core.collective_end()
         if end is not None and end != before and isinstance(work, groups.Work):
-            options = (*args, *kwargs.values())
-            blocks = any(isinstance(value, groups.BarrierOptions) and not value.asyncOp for value in options)
-            _issued[work] = _Issued(end, blocks, not _is_first_back_end(groups, args[0]))
+            is_barrier = function.__name__ == "barrier"
+            _issued[work] = _Issued(end, is_barrier, not _is_first_back_end(groups, args[0]))
         return work
 
     return issue
@@ -87,32 +86,36 @@ def _is_first_back_end(groups: Any, group: Any) -> bool:
 
 
 def _waiting(function: Callable[..., Any]) -> Callable[..., Any]:
-    of_future = function.__name__ == "get_future"
+    name = function.__name__
 
     @functools.wraps(function)
     def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
         issued = _issued.get(work)
+        ask = functools.partial(function, work)
+        if name == "get_future":
+            if issued is not None and issued.future_waits:
+                # Before the call: the future's own event, which a callback waits for, is to be behind it.
+                call(issued.end, STREAM_WAITS, False, _nothing, (), {})
+            return call(None, 0, False, ask, args, kwargs)
         # With a limit in time it returns when the collective has finished.
         limited = bool(args or kwargs) and any(bool(value) for value in (*args, *kwargs.values()))
-        blocks = limited or (issued is not None and issued.blocks and not of_future)
-        holds = STREAM_WAITS | (HOST_KNOWS if blocks else 0)
-        if issued is None or (of_future and not issued.future_waits):
-            holds = 0
-        return call(
-            issued and issued.end,
-            holds,
-            limited or _blocking_wait(),
-            functools.partial(function, work),
-            args,
-            kwargs,
-        )
+        blocks = name == "wait" and (limited or _blocking_wait())
+        holds = STREAM_WAITS
+        if blocks or (name == "wait" and issued is not None and issued.is_barrier):
+            holds |= HOST_KNOWS
+        return call(issued and issued.end, holds, blocks, ask, args, kwargs)
 
     return wait
 
 
+def _nothing() -> None:
+    pass
+
+
 def _blocking_wait() -> bool:
     """Whether the program has asked for waits that hold the host until the collective has finished."""
-    return os.environ.get("TORCH_NCCL_BLOCKING_WAIT", "0") not in ("", "0")
+    said = os.environ.get("TORCH_NCCL_BLOCKING_WAIT", os.environ.get("NCCL_BLOCKING_WAIT", ""))
+    return said.lower() in ("1", "y", "yes", "t", "true")
 
 
 def _asking(function: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -167,7 +170,8 @@ def run_functional(
     """
     if name == "wait_tensor":
         end = _of_storages.pop(_address(args[0]), None)
-        return call(end, STREAM_WAITS, False, function, args, kwargs)
+        blocks = _blocking_wait()
+        return call(end, STREAM_WAITS | HOST_KNOWS * blocks, blocks, function, args, kwargs)
     before = _core.collective_end()
     out = function(*args, **kwargs)
     end = _core.collective_end()

@@ -52,6 +52,20 @@ late()
 coalesced.wait()
 x.add_(out)
 
+# The callback's stream waits for the collective by way of the future.
+work = dist.all_reduce(x, async_op=True)
+late()
+more = work.get_future().then(lambda future: future.value()[0] + 1).wait()
+work.wait()
+
+# Waiting for a barrier holds the host.
+host = torch.empty(1024, pin_memory=True)
+host.copy_(x, non_blocking=True)
+work = dist.barrier(async_op=True)
+late()
+work.wait()
+host.add_(1)
+
 side = torch.cuda.Stream()
 side.wait_stream(torch.cuda.current_stream())
 work = dist.all_reduce(x, async_op=True)

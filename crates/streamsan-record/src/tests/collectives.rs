@@ -79,6 +79,11 @@ fn a_poll_by_the_way_orders_nothing() {
 
 /// What is recorded when a method of the gather's work object returns; `meanwhile` is what it asked of the runtime.
 fn after_method(holds: u32, meanwhile: impl FnOnce(&Recorded)) -> Vec<EventKind> {
+    after_method_on(SIDE + 1, holds, meanwhile)
+}
+
+/// The same where this stream is current; the gather is in `SIDE`.
+fn after_method_on(stream: u64, holds: u32, meanwhile: impl FnOnce(&Recorded)) -> Vec<EventKind> {
     let recorded = Recorded::with_torch();
     gather(&recorded);
     let end = recorded.collective_end();
@@ -86,7 +91,7 @@ fn after_method(holds: u32, meanwhile: impl FnOnce(&Recorded)) -> Vec<EventKind>
     let before = recorded.settled() as usize;
     recorded.work_begin(false);
     meanwhile(&recorded);
-    recorded.work_end(end, SIDE + 1, holds);
+    recorded.work_end(end, stream, holds);
     recorded.finish().events.iter().map(|event| event.kind).skip(before).collect()
 }
 
@@ -107,6 +112,11 @@ fn a_wait_that_was_made_is_not_written_twice() {
         recorded.torch_callback(Callback::EventWait, EVENT, SIDE + 1);
     });
     assert_eq!(kinds[1..], [EventKind::EventWait { event: END, stream: OTHER }]);
+}
+
+#[test]
+fn a_collective_on_the_current_stream_needs_no_wait() {
+    assert_eq!(after_method_on(SIDE, STREAM_WAITS, |_| {}), []);
 }
 
 #[test]
