@@ -37,6 +37,23 @@ def test_events_are_the_same(name, tmp_path):
     assert ready == alone
 
 
+def test_findings_beside_threads_of_c_are_the_same(tmp_path):
+    """NCCL's back end has threads of its own, so the events have no fixed order."""
+    import streamsan
+
+    for done in both(tmp_path, HERE / "fail" / "nccl_asynchronous.py"):
+        assert done.returncode == 0, done.stderr
+    ready, alone = (
+        [
+            (finding.rule, finding.fingerprint)
+            for finding in streamsan.check(tmp_path / f"{way}.sstrace").findings
+        ]
+        for way in ("ready", "alone")
+    )
+    assert len(ready) > 0
+    assert ready == alone
+
+
 START = """\
 import atexit
 import os

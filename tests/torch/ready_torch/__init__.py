@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import shlex
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from device import DEVICE
 
 HERE = Path(__file__).resolve().parent
 PLAIN = [sys.executable, "-m", "streamsan"]
+LONGEST_IMPORT = 300
+"""Seconds."""
 # Before any test has changed it.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
 
@@ -79,7 +82,8 @@ class Server:
             text=True,
         )
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
+        ready, _, _ = select.select([self._process.stdout], [], [], LONGEST_IMPORT)
+        said = self._process.stdout.readline() if ready else "nothing"
         assert said == "ready\n", f"the server with torch said {said!r}"
         atexit.register(self._stop)
 
