@@ -55,8 +55,9 @@ impl Orders {
         self.capturing.contains(&stream)
     }
 
-    /// A stream waits for an event. In the legacy default stream any call comes after all blocking streams, and they come
-    /// after it: a wait that adds nothing else may be what orders these.
+    /// A stream waits for an event. In the legacy default stream, and in blocking ones, any call also comes after what these
+    /// wait for among themselves, and who waits for the stream later relies on that: such a wait may add nothing else and be
+    /// needed all the same.
     fn wait(&mut self, event: EventId, stream: StreamId, number: OpNumber) -> WaitOutcome {
         let order = &mut self.streams;
         let known = |order: &HappensBefore| {
@@ -65,7 +66,7 @@ impl Orders {
         let before = known(order);
         match order.wait(event, stream, number) {
             WaitOutcome::Edge { from, new: false }
-                if order.is_legacy_default(stream) && known(order) != before =>
+                if order.is_synchronizing(stream) && known(order) != before =>
             {
                 WaitOutcome::Edge { from, new: true }
             }

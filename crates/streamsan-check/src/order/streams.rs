@@ -57,6 +57,11 @@ impl HappensBefore {
         self.streams.get(&stream).is_some_and(|state| state.role == Role::LegacyDefault)
     }
 
+    /// Whether the legacy default stream and this one wait for each other: it is blocking, or that stream itself.
+    pub(crate) fn is_synchronizing(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|state| state.role != Role::NonBlocking)
+    }
+
     /// The stream of a chain; `None` for the host.
     pub(crate) fn stream(&self, chain: ChainId) -> Option<StreamId> {
         if chain == ChainId::HOST { None } else { self.stream_of_chain.get(chain.index()).copied() }
