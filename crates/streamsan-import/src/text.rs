@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 
 /// How many streams of a device have lines of their own.
 const STREAMS: usize = 4;
-/// How many devices are shown in full.
-const DEVICES: usize = 2;
+/// How many devices have a line beside the one that is shown in full.
+const DEVICES: usize = 7;
 /// How many places of waits, and how many of pageable copies.
 const PLACES: usize = 4;
-/// How many lines the streams of a device have at most, if there are no others.
+/// How many lines the streams of a device have at most, if it has more than one.
 const LINES: usize = 8;
 /// A share of the time below which nothing is worth changing, and one below which it is not worth a line.
 const LITTLE: f64 = 0.05;
@@ -22,14 +22,7 @@ pub fn text(file: &str, analysis: &Analysis) -> String {
     let mut text = String::new();
     head(file, analysis, &mut text);
     bound(analysis, &mut text);
-    for device in analysis.devices.iter().take(DEVICES) {
-        one_device(device, analysis, &mut text);
-    }
-    if analysis.devices.len() > DEVICES {
-        let more = analysis.devices.len() - DEVICES;
-        let _ =
-            writeln!(text, "\n{} more in --output-format json.", counted(more as u64, "device", "devices"));
-    }
+    devices(analysis, &mut text);
     meanwhile(analysis, &mut text);
     waits(analysis, &mut text);
     pageable(analysis, &mut text);
@@ -128,22 +121,42 @@ fn advice(analysis: &Analysis) -> &'static str {
     }
 }
 
-fn one_device(device: &Device, analysis: &Analysis, text: &mut String) {
+/// The busiest device in full, the others with a line each.
+fn devices(analysis: &Analysis, text: &mut String) {
+    let mut devices: Vec<&Device> = analysis.devices.iter().collect();
+    devices.sort_by_key(|device| (std::cmp::Reverse(device.busy), device.number));
+    let Some((busiest, others)) = devices.split_first() else { return };
+    text.push('\n');
+    headline(busiest, analysis, text);
+    one_device(busiest, text);
+    for device in others.iter().take(DEVICES) {
+        headline(device, analysis, text);
+    }
+    if others.len() > DEVICES {
+        let more = counted((others.len() - DEVICES) as u64, "more device", "more devices");
+        let _ = writeln!(text, "{more} in --output-format json");
+    }
+}
+
+fn headline(device: &Device, analysis: &Analysis, text: &mut String) {
     let name = device.name.as_ref().map_or_else(String::new, |name| format!(", {name}"));
     let _ = writeln!(
         text,
-        "\nDevice {}{name}: busy for {} ({}), idle for {}",
+        "Device {}{name}: busy for {} ({}), idle for {}",
         device.number,
         time(device.busy),
         percent(device.busy, analysis.took),
         time(device.idle.total())
     );
+}
+
+fn one_device(device: &Device, text: &mut String) {
     for (length, why) in reasons(&device.idle) {
         let _ = writeln!(text, "  idle {:>9}  {why}", time(length));
     }
     let mut streams: Vec<&Stream> = device.streams.iter().collect();
     streams.sort_by_key(|stream| (std::cmp::Reverse(stream.busy), stream.number));
-    let mut lines = LINES / analysis.devices.len().min(DEVICES);
+    let mut lines = LINES;
     let mut shown = 0;
     for stream in streams.iter().take(STREAMS) {
         let wanted = stream.copies.len() + usize::from(stream.kernels > 0);

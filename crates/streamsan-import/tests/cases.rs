@@ -106,6 +106,31 @@ fn each_device_counts_for_itself() {
 }
 
 #[test]
+fn many_devices_and_streams_stay_short() {
+    let mut written = Written::default();
+    for device in 0..16 {
+        for stream in 0..12 {
+            let at = 10.0 + f64::from(stream);
+            for (index, name) in [UP, DOWN, "gemm"].into_iter().enumerate() {
+                let at = at + 20.0 * index as f64;
+                written.issued(
+                    name,
+                    (at, at + 5.0 + f64::from(device % 7)),
+                    i64::from(device),
+                    i64::from(stream),
+                );
+            }
+        }
+    }
+    let text = streamsan_import::text("many.json", &written.analysis());
+    assert!(text.lines().count() <= 40, "{text}");
+    assert!(text.contains("\n8 more devices in --output-format json\n"), "{text}");
+    assert!(text.contains(" more streams, busy for "), "{text}");
+    // The busiest one in full.
+    assert!(text.contains("\nDevice 6: busy for "), "{text}");
+}
+
+#[test]
 fn steps_are_what_is_looked_at() {
     let mut written = Written::default();
     written.issued("warm up", (10.0, 60.0), 0, 7);
