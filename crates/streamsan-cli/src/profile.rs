@@ -3,9 +3,11 @@
 use crate::arguments::{CheckArguments, OutputFormat};
 use crate::check::refuse_to_overwrite;
 use crate::fault::Fault;
+use crate::reports::Files;
 use crate::{ExitStatus, TOOL, output};
 use std::path::{Path, PathBuf};
 use streamsan_import::{Analysis, ImportError, Profile, analyse, is_profile};
+use streamsan_report::Sources;
 
 /// The profiles among the files of a command: all of them, or none.
 pub(crate) fn are_profiles(paths: &[PathBuf]) -> Result<bool, Fault> {
@@ -45,11 +47,16 @@ pub(crate) fn advise(arguments: &CheckArguments) -> Result<i32, Fault> {
         .iter()
         .map(|path| Form::of_file(path, arguments.force))
         .collect::<Result<_, _>>()?;
-    let mut analyses: Vec<Read> = Vec::new();
+    let mut profiles: Vec<Read> = Vec::new();
     for path in &arguments.traces {
         let shown = path.display().to_string();
         match streamsan_import::read(path) {
-            Ok(profile) => analyses.push(Read { file: shown, analysis: analyse(&profile), profile }),
+            Ok(profile) => {
+                let mut analysis = analyse(&profile);
+                let sources = Files { directories: Vec::new() };
+                analysis.find_lines(&|path| sources.text(path));
+                profiles.push(Read { file: shown, profile, analysis });
+            }
             Err(error) => {
                 let empty = matches!(error, ImportError::Nothing { .. });
                 let fault = fault(&shown, &error);
@@ -61,9 +68,9 @@ pub(crate) fn advise(arguments: &CheckArguments) -> Result<i32, Fault> {
             }
         }
     }
-    output::print(&format.write(&analyses));
+    output::print(&format.write(&profiles));
     for (path, form) in files {
-        std::fs::write(path, form.write(&analyses))
+        std::fs::write(path, form.write(&profiles))
             .map_err(|error| Fault::new(format!("cannot write {}: {error}", path.display())))?;
     }
     Ok(ExitStatus::Clean.code())

@@ -14,9 +14,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A folder with the recorded profiles where the page has them.
+/// A folder with the recorded profiles, and a source of one, where the page has them.
 fn workplace() -> Workplace {
     let workplace = Workplace::new();
+    let example = "examples/loader_compute/bad.py";
+    workplace.write(example, fs::read(root().join(example)).expect("it is there"));
     for name in NAMES {
         let path = format!("tests/traces/profiles/{name}");
         workplace.write(&path, fs::read(root().join(&path)).expect("it is there"));

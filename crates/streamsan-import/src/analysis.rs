@@ -14,6 +14,7 @@ mod meanwhile;
 mod tests;
 mod wait_places;
 
+use crate::lines;
 use crate::place::{Place, places};
 use crate::profile::{Call, Kind, Memory, Operation, Profile};
 use crate::spans::{Span, Spans};
@@ -257,6 +258,15 @@ pub fn analyse(profile: &Profile) -> Analysis {
 }
 
 impl Analysis {
+    /// Looks up in which lines of their functions the calls are. `source`: the text of a file by the path that the profile has.
+    pub fn find_lines(&mut self, source: &dyn Fn(&str) -> Option<String>) {
+        // The costliest only: each reads a file.
+        let waits = self.waits.iter_mut().take(20).map(|one| &mut one.place);
+        let copies = self.pageable.iter_mut().take(20).map(|one| &mut one.place);
+        let others = self.meanwhile.iter_mut().take(20).map(|one| &mut one.place);
+        waits.chain(copies).chain(others).for_each(|place| lines::find(place, source));
+    }
+
     /// What perfect overlap could save at most: what was taken above the bound.
     pub fn gain(&self) -> u64 {
         self.took.saturating_sub(self.bound.busy)

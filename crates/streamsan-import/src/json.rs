@@ -124,7 +124,7 @@ fn place(place: &Place) -> Value {
         .function
         .as_ref()
         .map(|function| json!({ "file": function.file, "first_line": function.line, "name": function.name }));
-    json!({ "function": function, "callee": place.callee, "operator": place.operator })
+    json!({ "function": function, "callee": place.callee, "operator": place.operator, "lines": place.lines })
 }
 
 fn key(engine: Engine) -> &'static str {

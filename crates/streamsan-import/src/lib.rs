@@ -14,6 +14,7 @@ mod guard;
 mod html;
 mod json;
 mod lenient;
+mod lines;
 mod names;
 mod place;
 mod profile;

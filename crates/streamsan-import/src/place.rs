@@ -32,6 +32,8 @@ pub struct Place {
     pub callee: Option<String>,
     /// The operator of torch around the call: `aten::item`.
     pub operator: Option<String>,
+    /// The lines of the function that call it, if the source was found: see [`crate::Analysis::find_lines`].
+    pub lines: Vec<u64>,
 }
 
 /// A Python function.
@@ -67,6 +69,7 @@ fn place(profile: &Profile, functions: &[&Frame], operators: &[&Frame]) -> Place
         function: at.and_then(|at| user(&functions[at])),
         callee: below.and_then(|frame| callee(profile.name(frame.name))),
         operator: operator.map(str::to_owned),
+        lines: Vec::new(),
     }
 }
 

@@ -345,14 +345,21 @@ fn in_function(place: &Place, function: &Function) -> String {
     let what = place.callee.as_ref().or(place.operator.as_ref());
     let what = what.map_or_else(String::new, |what| format!("{what} in "));
     let name = if function.name == "<module>" { "the module" } else { &function.name };
-    let line = if function.line == 0 { String::new() } else { format!(":{}", function.line) };
-    format!("{what}{name}, {}{line}", function.file)
+    let file = &function.file;
+    match &place.lines[..] {
+        [] if function.line == 0 => format!("{what}{name}, {file}"),
+        [] => format!("{what}{name}, {file}:{}", function.line),
+        lines => {
+            let lines: Vec<String> = lines.iter().map(u64::to_string).collect();
+            format!("{what}{name}, {file}:{}", lines.join(", "))
+        }
+    }
 }
 
 fn notes(analysis: &Analysis, text: &mut String) {
     text.push('\n');
     if analysis.has_stacks {
-        text.push_str("note: a line is where the function starts; recording stacks slows the host down\n");
+        text.push_str("note: a line is that of the call if the source is here, else of the function;\n      recording stacks slows the host down\n");
     } else if !analysis.waits.is_empty() || !analysis.pageable.is_empty() {
         text.push_str("note: no Python lines in this profile: record with with_stack=True\n");
     }

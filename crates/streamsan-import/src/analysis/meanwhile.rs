@@ -52,7 +52,7 @@ pub(super) fn meanwhile(profile: &Profile, late: Vec<(Span, NameId)>) -> Vec<Mea
             Place {
                 function: function.and_then(|id| user_function(text(id))),
                 callee: called.and_then(|id| callee(text(id))),
-                operator: None,
+                ..Place::default()
             }
         } else {
             Place { operator: called.map(|id| text(id).to_owned()), ..Place::default() }
