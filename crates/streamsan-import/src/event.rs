@@ -1,8 +1,8 @@
 //! One event of a Chrome trace, as it stands in the file.
 
-use crate::lenient::{Number, Text};
+use crate::lenient::{Number, Text, else_take};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// The keys that matter. What is missing or of another type is `None`; of keys that are there twice the last one counts.
@@ -18,6 +18,8 @@ pub(crate) struct Event {
     /// Microseconds.
     pub(crate) duration: Number,
     pub(crate) arguments: Arguments,
+    /// It is no object at all.
+    pub(crate) odd: bool,
 }
 
 /// What is kept of `args`.
@@ -27,6 +29,8 @@ pub(crate) struct Arguments {
     pub(crate) stream: Number,
     pub(crate) correlation: Number,
     pub(crate) bytes: Number,
+    /// They are no object, and more than nothing.
+    pub(crate) odd: bool,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +67,11 @@ impl<'de> Deserialize<'de> for Event {
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an event of a trace")
             }
+            else_take!(Event { odd: true, ..Event::default() });
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Event, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Event { odd: true, ..Event::default() })
+            }
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Event, A::Error> {
                 let mut event = Event::default();
                 while let Some(key) = entries.next_key()? {
@@ -83,7 +92,7 @@ impl<'de> Deserialize<'de> for Event {
                 Ok(event)
             }
         }
-        deserializer.deserialize_map(Keys)
+        deserializer.deserialize_any(Keys)
     }
 }
 
@@ -94,6 +103,11 @@ impl<'de> Deserialize<'de> for Arguments {
             type Value = Arguments;
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("the arguments of an event")
+            }
+            else_take!(Arguments { odd: true, ..Arguments::default() }, null: Arguments::default());
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Arguments, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Arguments { odd: true, ..Arguments::default() })
             }
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Arguments, A::Error> {
                 let mut arguments = Arguments::default();
@@ -111,6 +125,6 @@ impl<'de> Deserialize<'de> for Arguments {
                 Ok(arguments)
             }
         }
-        deserializer.deserialize_map(Keys)
+        deserializer.deserialize_any(Keys)
     }
 }

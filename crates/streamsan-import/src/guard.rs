@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 use std::io::{Error, Read, Result};
 use std::rc::Rc;
 
+/// What some programs write before UTF-8.
+pub(crate) const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
 /// Bytes of one string.
 const LONGEST: u64 = 16 << 20;
 /// How deep lists and objects are nested.
@@ -112,8 +115,13 @@ impl<R: Read> Guard<R> {
 impl<R: Read> Read for Guard<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let count = self.inner.read(buffer)?;
-        for &byte in &buffer[..count] {
-            self.see(byte)?;
+        for byte in &mut buffer[..count] {
+            // A byte order mark may stand before the JSON, and parsers refuse it: a space does not move what follows.
+            let at = usize::try_from(self.progress.at()).unwrap_or(usize::MAX);
+            if MARK.get(at) == Some(byte) {
+                *byte = b' ';
+            }
+            self.see(*byte)?;
         }
         Ok(count)
     }

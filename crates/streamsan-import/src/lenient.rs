@@ -19,6 +19,34 @@ impl Number {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text(pub(crate) Option<String>);
 
+/// For a visitor of objects: scalars become the given value. A list is left to the visitor.
+macro_rules! else_take {
+    ($odd:expr) => {
+        else_take!($odd, null: $odd);
+    };
+    ($odd:expr, null: $null:expr) => {
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($odd)
+        }
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok($odd)
+        }
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok($odd)
+        }
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok($odd)
+        }
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok($odd)
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok($null)
+        }
+    };
+}
+pub(crate) use else_take;
+
 /// Takes whatever comes.
 macro_rules! take_all {
     ($target:ty, $expecting:literal, $wanted:ty, number: $number:expr, text: $text:expr) => {

@@ -128,6 +128,14 @@ impl Profile {
         self.steps.sort_unstable();
     }
 
+    /// Counts an event that is not read, by its category or what is odd about it.
+    pub(crate) fn not_read(&mut self, what: &str) {
+        if self.unread.contains_key(what) || self.unread.len() < 100 {
+            let what: String = what.chars().take(60).collect();
+            *self.unread.entry(what).or_default() += 1;
+        }
+    }
+
     /// The name of an id.
     pub(crate) fn name(&self, id: NameId) -> &str {
         self.names.text(id)

@@ -3,7 +3,7 @@
 use crate::ImportError;
 use crate::document::{Document, Sink};
 use crate::event::Event;
-use crate::guard::{Guard, Progress};
+use crate::guard::{Guard, MARK, Progress};
 use crate::names::Names;
 use crate::profile::{Call, Frame, Kind, Operation, Profile};
 use crate::spans::Span;
@@ -30,7 +30,8 @@ pub fn is_profile(path: &Path) -> bool {
     if !is_file || File::open(path).and_then(|file| file.take(64).read_to_end(&mut start)).is_err() {
         return false;
     }
-    start.starts_with(&GZIP) || matches!(start.trim_ascii_start().first(), Some(b'{' | b'['))
+    let text = start.strip_prefix(&MARK).unwrap_or(&start);
+    start.starts_with(&GZIP) || matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
 /// Reads a profile that `torch.profiler` wrote, plain or packed by gzip.
@@ -84,6 +85,13 @@ struct Collector {
 impl Sink for Collector {
     fn event(&mut self, event: Event) -> Result<(), String> {
         self.profile.events += 1;
+        if event.odd {
+            self.profile.not_read("(no object)");
+            return Ok(());
+        }
+        if event.arguments.odd {
+            self.profile.not_read("(arguments that are no object)");
+        }
         // Only what has a duration; flows, marks and names of processes say nothing more.
         if event.phase.0.as_deref() != Some("X") {
             return Ok(());
@@ -148,12 +156,7 @@ impl Sink for Collector {
             }
             "xpu_runtime" | "xpu_driver" => self.foreign = Some("XPU"),
             "mtia_runtime" | "mtia_ccp_events" => self.foreign = Some("MTIA"),
-            other => {
-                if profile.unread.contains_key(other) || profile.unread.len() < 100 {
-                    let other: String = other.chars().take(60).collect();
-                    *profile.unread.entry(other).or_default() += 1;
-                }
-            }
+            other => profile.not_read(other),
         }
         let kept = profile.operations.len()
             + profile.calls.len()

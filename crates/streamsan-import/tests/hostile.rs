@@ -33,7 +33,7 @@ fn what_is_no_profile_is_named_with_its_place() {
         ),
         ("{\"findings\": [1]}", "there are no `traceEvents` in it, at byte 17"),
         ("{\"traceEvents\": 3}", "invalid type: integer `3`, expected a list of events, at byte 18"),
-        ("{\"traceEvents\": [3]}", "invalid type: integer `3`, expected an event of a trace, at byte 19"),
+        ("{\"traceEvents\": [3]}", "nothing ran on a GPU in this profile"),
         ("{\"traceEvents\": [{\"ph\": }]}", "no JSON: expected value, at byte 25"),
         ("{\"traceEvents\": []} x", "no JSON: trailing characters, at byte 21"),
         ("{\"traceEvents\": []}", "nothing ran on a GPU in this profile"),
@@ -97,6 +97,59 @@ fn odd_fields_spoil_nothing() {
     let said = streamsan_import::text("odd.json", &analysis);
     assert!(said.contains("note: events that were not read: from_elsewhere (1)\n"), "{said}");
     assert!(said.contains("note: 3 events without a time\n"), "{said}");
+}
+
+/// What stands where something else is expected.
+const ODD: [&str; 8] = ["null", "true", "-1", "2.5", "\"x\"", "[]", "[[{}], 1]", "{\"a\": {\"b\": [1]}}"];
+
+#[test]
+fn anything_may_stand_anywhere_in_an_event() {
+    let good = r#"{"ph": "X", "cat": "kernel", "name": "a", "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7}}"#;
+    for odd in ODD {
+        let with_arguments =
+            good.replace(r#"{"device": 0, "stream": 7}"#, odd).replace(r#""ph""#, r#""pid": 0, "ph""#);
+        for text in [
+            format!(r#"{{"traceEvents": [{good}, {odd}]}}"#),
+            format!(r#"{{"traceEvents": [{odd}, {with_arguments}]}}"#),
+            format!(r#"{{"deviceProperties": {odd}, "traceEvents": [{good}]}}"#),
+            format!(
+                r#"{{"deviceProperties": [{odd}, {{"id": 0, "name": {odd}}}], "traceEvents": [{good}]}}"#
+            ),
+            format!(r#"{{"schemaVersion": {odd}, "traceEvents": [{good}], "traceName": {odd}}}"#),
+        ] {
+            let analysis = analysis(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((analysis.took, analysis.devices[0].number), (5_000, 0), "{text}");
+        }
+    }
+    let text = format!(
+        r#"{{"traceEvents": [null, [], {{"ph": "M", "args": null}}, {{"ph": "M", "args": [1]}}, {good}]}}"#
+    );
+    let analysis = analysis(text.as_bytes()).unwrap();
+    assert_eq!(analysis.unread.get("(no object)"), Some(&2));
+    assert_eq!(analysis.unread.get("(arguments that are no object)"), Some(&1));
+    let said = streamsan_import::text("odd.json", &analysis);
+    assert!(
+        said.contains(
+            "note: events that were not read: (arguments that are no object) (1), (no object) (2)\n"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_profile() {
+    let mut written = Written::default();
+    written.issued("gemm", (10.0, 20.0), 0, 7);
+    let marked = [b"\xef\xbb\xbf".as_slice(), written.text().as_bytes()].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.json");
+    for bytes in [packed(&marked), marked] {
+        assert_eq!(analysis(&bytes).unwrap().took, 15_000);
+        std::fs::write(&path, bytes).unwrap();
+        assert!(streamsan_import::is_profile(&path));
+    }
+    // Places are those of the file.
+    assert_eq!(refused(b"\xef\xbb\xbf{]"), "no JSON: key must be a string, at byte 5");
 }
 
 #[test]
