@@ -4,6 +4,7 @@
 # error: [SS101] after (1)         the finding's later access is on this line, its earlier one on line (1)
 # advice: [SS703]                  advice is given for this line (advice/, and pages of its rules)
     #@ gpus: 2                         it needs two devices
+    #@ virtual: why                    what it expects holds on the virtual device only
 """
 
 import json
@@ -13,11 +14,12 @@ from pathlib import Path
 
 import pytest
 import ready_torch
-from device import options
+from device import DEVICE, options
 
 HERE = Path(__file__).resolve().parent
 LABEL = re.compile(r"#\s*(?:.*\s)?\((\d+)\)\s*$")
 DEVICES = re.compile(r"^#@ gpus: (\d+)$", re.MULTILINE)
+VIRTUAL = re.compile(r"^#@ virtual: (.+)$", re.MULTILINE)
 EXPECTATION = re.compile(r"#\s*(error|warning|advice): \[(SS\d{3})\](?: after \((\d+)\))?")
 
 
@@ -44,7 +46,9 @@ def user_line(place, file):
 
 def findings(file, folder, *runner, command="check"):
     trace = folder / f"{file.stem}.sstrace"
-    devices = DEVICES.search(file.read_text())
+    devices, virtual = DEVICES.search(file.read_text()), VIRTUAL.search(file.read_text())
+    if virtual and DEVICE != "virtual":
+        pytest.skip(virtual[1])
     run = [*ready_torch.command(), "run", *options(devices[1] if devices else 1)]
     run += ["--no-check", "-o", str(trace), *runner, str(file)]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=300)

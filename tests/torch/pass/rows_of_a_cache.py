@@ -1,5 +1,6 @@
 """Rows of one cache that an index chooses, and other rows of it on another stream."""
 
+#@ virtual: on a GPU the values of an index are not known, so the whole cache counts
 import torch
 
 cache = torch.zeros(64, 32, device="cuda")
