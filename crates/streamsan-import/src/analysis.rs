@@ -65,7 +65,7 @@ pub enum Engine {
     Collectives,
     /// Kernels, memsets, and copies within a device.
     Compute,
-    /// The host, while it does not wait for a device.
+    /// The host, in what is recorded of it and is no wait for a device.
     Host,
 }
 
@@ -160,10 +160,12 @@ pub struct Copies {
 /// What the host did in the window.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// It did not wait for a device.
+    /// It was in calls that do not wait, in operators or in Python functions.
     pub busy: u64,
     /// It did nothing but wait for a device.
     pub waiting: u64,
+    /// Neither of the two: Python without stacks, sleeping, or asking a busy device whether it is done.
+    pub unexplained: u64,
     /// It was in calls of CUDA that do not wait.
     pub calling: u64,
     /// Those calls by name, the longest in sum first: name, how many, how long.
@@ -225,7 +227,8 @@ pub fn analyse(profile: &Profile) -> Analysis {
         .filter(|one| one.kind == Kind::Down(Memory::Pageable))
         .map(|one| one.correlation)
         .collect();
-    let host = HostTimes::of(profile, window, &blocking);
+    let running = points(profile.operations.iter().map(|one| one.span), window);
+    let host = HostTimes::of(profile, window, &blocking, &running);
     let mut causes = idle::Causes::new(&host, &issued_by);
     let mut by_device: BTreeMap<i64, Vec<&Operation>> = BTreeMap::new();
     for operation in &profile.operations {

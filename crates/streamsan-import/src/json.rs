@@ -29,6 +29,7 @@ fn profile(file: &str, analysis: &Analysis) -> Value {
         "host": {
             "busy_ns": host.busy,
             "waiting_ns": host.waiting,
+            "unexplained_ns": host.unexplained,
             "calling_ns": host.calling,
             "calls": calls,
         },

@@ -57,14 +57,19 @@ fn bound(analysis: &Analysis, text: &mut String) {
         time(took),
         percent(most.busy, took)
     );
+    let unexplained = analysis.host.unexplained;
     let mut rows = vec![(Engine::Host, None, analysis.host.busy)];
     for device in &analysis.devices {
         rows.extend(device.engines.iter().map(|&(engine, busy)| (engine, Some(device.number), busy)));
     }
     rows.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.cmp(other)));
-    for &(engine, device, busy) in rows.iter().take(6) {
+    for &(engine, device, busy) in rows.iter().take(if is_much(unexplained, took) { 5 } else { 6 }) {
         let name = format!("{}{}", label(engine), on(device));
         let _ = writeln!(text, "  {name:<32}{:>9}  {:>7}", time(busy), percent(busy, took));
+    }
+    if is_much(unexplained, took) {
+        let (spent, share) = (time(unexplained), percent(unexplained, took));
+        let _ = writeln!(text, "  {:<32}{spent:>9}  {share:>7}", "host, not explained");
     }
     if most.engine == Engine::Host {
         calls(analysis, text);
@@ -76,7 +81,25 @@ fn bound(analysis: &Analysis, text: &mut String) {
         time(analysis.gain()),
         percent(analysis.gain(), took)
     );
-    let _ = writeln!(text, "{}", advice(analysis));
+    if is_much(analysis.gain(), took) && is_much(unexplained, took) {
+        unknown(analysis, text);
+    } else {
+        let _ = writeln!(text, "{}", advice(analysis));
+    }
+}
+
+/// What nothing can be said about.
+fn unknown(analysis: &Analysis, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "{} of the host the profile does not explain: Python, sleeping, polling.",
+        time(analysis.host.unexplained)
+    );
+    text.push_str(if analysis.has_stacks {
+        "What devices wait for of it, no stream makes shorter.\n"
+    } else {
+        "What devices wait for of it, no stream makes shorter; with_stack=True shows it.\n"
+    });
 }
 
 /// The call of CUDA in which the host was longest, if that is much of its time.

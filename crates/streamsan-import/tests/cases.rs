@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::json;
-use streamsan_import::Engine;
+use streamsan_import::{Analysis, Engine};
 use support::Written;
 
 const UP: &str = "Memcpy HtoD (Pinned -> Device)";
@@ -95,7 +95,7 @@ fn each_device_counts_for_itself() {
     let analysis = written.analysis();
     assert_eq!(analysis.took, 125_000);
     let bound = analysis.bound;
-    assert_eq!(bound.engine, Engine::Host, "it never waited");
+    assert_eq!((bound.engine, bound.device), (Engine::Compute, Some(1)), "the host is in three calls");
     assert_eq!(analysis.devices.len(), 2);
     assert_eq!((analysis.devices[0].busy, analysis.devices[1].busy), (50_000, 110_000));
     assert_eq!(analysis.devices[0].idle.nothing, 70_000);
@@ -176,6 +176,74 @@ fn a_wait_costs_what_the_device_idles_after_it() {
         (place.callee.as_deref(), place.operator.as_deref()),
         (Some("Tensor.item"), Some("aten::item"))
     );
+}
+
+/// Of a host that is not recorded while the GPU is busy, nothing is said but that.
+fn says_compute(analysis: &Analysis, host: u64) {
+    assert_eq!(analysis.bound.engine, Engine::Compute);
+    assert_eq!(analysis.host.busy, host);
+    assert_eq!(analysis.took, analysis.host.busy + analysis.host.waiting + analysis.host.unexplained);
+    let text = streamsan_import::text("tail.json", analysis);
+    assert!(text.contains("More streams gain nothing: only faster kernels help.\n"), "{text}");
+    assert!(text.contains("\n  host, not explained "), "{text}");
+}
+
+#[test]
+fn a_host_that_is_done_bounds_nothing() {
+    let mut written = Written::default();
+    for launch in 0..20 {
+        let at = 5.0 * f64::from(launch);
+        written.call("cudaLaunchKernel", (at, at + 4.0), i64::from(launch) + 1);
+        let at = 10.0 + 100.0 * f64::from(launch);
+        let arguments = json!({ "args": { "device": 0, "stream": 7, "correlation": launch + 1 } });
+        written.event("kernel", "gemm", (at, at + 100.0), &arguments);
+    }
+    // The profile ends without a wait.
+    says_compute(&written.analysis(), 80_000);
+}
+
+/// A kernel of 1 ms, and a host that asks for its end; with frames of Python if it has stacks.
+fn polled(operators: bool, stacks: bool) -> Written {
+    let mut written = Written::default();
+    written.issued("gemm", (10.0, 1010.0), 0, 7);
+    for ask in 0..100 {
+        let at = 12.0 + 10.0 * f64::from(ask);
+        written.call("cudaEventQuery", (at, at + 8.0), 100 + i64::from(ask));
+        if operators {
+            written.event("cpu_op", "aten::empty", (at - 1.0, at + 9.0), &json!({}));
+        }
+    }
+    if stacks {
+        written.event("python_function", "serve.py(3): serve", (0.0, 1010.0), &json!({}));
+    }
+    written
+}
+
+#[test]
+fn asking_whether_the_gpu_is_done_is_no_work() {
+    says_compute(&polled(false, false).analysis(), 2_000);
+    // From the launch to the first question there is Python; the last one ends with the kernel.
+    says_compute(&polled(false, true).analysis(), 7_000);
+    // The allocator asks as well: its operator is work.
+    let analysis = polled(true, false).analysis();
+    assert_eq!(analysis.host.busy, 2_000 + 999_000);
+}
+
+#[test]
+fn sleeping_is_no_work_and_its_share_is_said() {
+    let mut written = Written::default();
+    for batch in 0..4 {
+        let at = 10.0 + 100.0 * f64::from(batch);
+        written.issued("gemm", (at, at + 20.0), 0, 7);
+        written.event("python_function", "<built-in function sleep>", (at + 10.0, at + 90.0), &json!({}));
+    }
+    written.event("python_function", "serve.py(3): serve", (0.0, 400.0), &json!({}));
+    let analysis = written.analysis();
+    // 5 to 330; it slept for 3 times 80, and 10 of the last.
+    assert_eq!((analysis.took, analysis.host.unexplained), (325_000, 250_000));
+    let text = streamsan_import::text("serve.json", &analysis);
+    let wanted = "250 us of the host the profile does not explain: Python, sleeping, polling.\n";
+    assert!(text.contains(wanted) && !text.contains("gain nothing"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,7 @@
-//! When the host waited for a device, and when it worked.
+//! When the host waited for a device, when it worked, and when nothing says what it did.
+//!
+//! Work is what lies in a call, an operator or a Python function that was recorded. Asking a device again and again whether it
+//! is done is no work, nor is sleeping.
 
 use super::{Host, length, points};
 use crate::names::NameId;
@@ -30,6 +33,47 @@ pub(crate) fn waits(name: &str) -> bool {
     )
 }
 
+/// Calls that ask whether a device has come to something.
+fn asks(name: &str) -> bool {
+    let name = name.strip_suffix("_ptsz").unwrap_or(name);
+    matches!(name, "cudaEventQuery" | "cudaStreamQuery" | "cuEventQuery" | "cuStreamQuery")
+}
+
+/// Functions that let time pass.
+fn rests(name: &str) -> bool {
+    const NAMES: [&str; 4] = [
+        "<built-in function sleep>",
+        "<built-in method acquire of _thread.",
+        "<built-in function select>",
+        "<built-in method poll of select.",
+    ];
+    NAMES.iter().any(|start| name.starts_with(start))
+}
+
+/// What one thread did.
+#[derive(Default)]
+struct Thread {
+    waits: Vec<Span>,
+    asks: Vec<Span>,
+    /// Other calls, and operators.
+    works: Vec<Span>,
+    functions: Vec<Span>,
+    rests: Vec<Span>,
+}
+
+/// When a thread asked again and again: in the calls, and between two of them if it was in nothing else there. What lies in
+/// an operator is its work: the allocator asks as well.
+fn polls(asks: &Spans, others: &Spans) -> Spans {
+    let mut between = Vec::new();
+    for (one, next) in asks.iter().zip(asks.iter().skip(1)) {
+        let gap = (one.1, next.0);
+        if others.within(gap).length() == 0 {
+            between.push(gap);
+        }
+    }
+    asks.or(&Spans::of(between)).without(others)
+}
+
 /// The host in the window.
 #[derive(Debug)]
 pub(crate) struct HostTimes<'a> {
@@ -37,6 +81,8 @@ pub(crate) struct HostTimes<'a> {
     pub(super) waits: Vec<&'a Call>,
     /// Some thread waits and no other one works.
     pub(super) waiting: Spans,
+    /// Some thread works, and `waiting` has nothing of it.
+    working: Spans,
     /// Some thread is in a call that does not wait.
     calling: Spans,
     window: Span,
@@ -44,42 +90,58 @@ pub(crate) struct HostTimes<'a> {
 }
 
 impl<'a> HostTimes<'a> {
-    /// `blocking`: correlations of copies that the host waits for within the call.
-    pub(super) fn of(profile: &'a Profile, window: Span, blocking: &BTreeSet<i64>) -> Self {
+    /// `blocking`: correlations of copies that the host waits for within the call. `running`: when a device was busy.
+    pub(super) fn of(profile: &'a Profile, window: Span, blocking: &BTreeSet<i64>, running: &Spans) -> Self {
         let is_wait = |call: &&Call| waits(profile.name(call.name)) || blocking.contains(&call.correlation);
         let inside = |call: &&Call| call.span.1 > window.0 && call.span.0 < window.1;
         let (waits, others): (Vec<&Call>, Vec<&Call>) =
             profile.calls.iter().filter(inside).partition(is_wait);
-        let mut by_thread: FxHashMap<NameId, (Vec<Span>, Vec<Span>)> = FxHashMap::default();
+        let mut by_thread: FxHashMap<NameId, Thread> = FxHashMap::default();
         for wait in &waits {
-            by_thread.entry(wait.thread).or_default().0.push(wait.span);
+            by_thread.entry(wait.thread).or_default().waits.push(wait.span);
         }
-        for (span, thread) in others
-            .iter()
-            .map(|call| (call.span, call.thread))
-            .chain(profile.operators.iter().map(|one| (one.span, one.thread)))
-        {
-            by_thread.entry(thread).or_default().1.push(span);
+        for call in &others {
+            let thread = by_thread.entry(call.thread).or_default();
+            let list = if asks(profile.name(call.name)) { &mut thread.asks } else { &mut thread.works };
+            list.push(call.span);
         }
-        let mut waiting = Spans::default();
-        let mut working = Spans::default();
-        for (waits, works) in by_thread.into_values() {
-            let waits = points(waits, window);
-            working = working.or(&points(works, window).without(&waits));
+        for one in &profile.operators {
+            by_thread.entry(one.thread).or_default().works.push(one.span);
+        }
+        for one in &profile.functions {
+            let thread = by_thread.entry(one.thread).or_default();
+            let list = if rests(profile.name(one.name)) { &mut thread.rests } else { &mut thread.functions };
+            list.push(one.span);
+        }
+        let (mut waiting, mut polling) = (Spans::default(), Spans::default());
+        let (mut working, mut in_functions) = (Spans::default(), Spans::default());
+        for thread in by_thread.into_values() {
+            let (waits, asks, works) =
+                (points(thread.waits, window), points(thread.asks, window), points(thread.works, window));
+            let polls = polls(&asks, &works.or(&waits)).and(running);
+            let idle = waits.or(&polls);
+            working = working.or(&works.or(&asks).without(&idle));
+            let functions = points(thread.functions, window).without(&points(thread.rests, window));
+            in_functions = in_functions.or(&functions.without(&idle));
             waiting = waiting.or(&waits);
+            polling = polling.or(&polls);
         }
+        // A function may itself wait for another thread: it is no reason to say that the host did not wait.
+        let waiting = waiting.without(&working);
+        let in_functions = in_functions.without(&waiting).without(&polling);
         Self {
             waits,
-            waiting: waiting.without(&working),
+            working: working.or(&in_functions),
+            waiting,
             calling: points(others.iter().map(|call| call.span), window),
             window,
             blocking: blocking.clone(),
         }
     }
 
-    /// How long it did something else than wait.
+    /// How long it did something that is recorded, and no wait.
     pub(super) fn busy(&self) -> u64 {
-        length(self.window) - self.waiting.length()
+        self.working.length()
     }
 
     pub(super) fn summary(&self, profile: &Profile) -> Host {
@@ -97,6 +159,13 @@ impl<'a> HostTimes<'a> {
             .map(|(name, (count, time))| (profile.name(name).to_owned(), count, time))
             .collect();
         calls.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.0.cmp(&other.0)));
-        Host { busy: self.busy(), waiting: self.waiting.length(), calling: self.calling.length(), calls }
+        let (busy, waiting) = (self.busy(), self.waiting.length());
+        Host {
+            busy,
+            waiting,
+            unexplained: length(self.window) - busy - waiting,
+            calling: self.calling.length(),
+            calls,
+        }
     }
 }
