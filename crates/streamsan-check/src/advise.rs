@@ -37,7 +37,7 @@ use lines::Lines;
 use measures::Depths;
 use orders::{Orders, Step};
 use records::Records;
-use streamsan_trace::{Access, BlockId, Event, EventKind, FrameOrigin, Log, SiteId, Tables};
+use streamsan_trace::{Access, BlockId, Event, EventId, EventKind, FrameOrigin, Log, SiteId, Tables};
 use trial::{Baseline, Trial};
 use waits::Waits;
 
@@ -125,12 +125,13 @@ impl Advisor {
         self.depths.event(&seen, step, &self.orders, transfer);
     }
 
-    /// The advice, tried out, in the order of the log; and what was counted.
+    /// The advice, tried out, in the order of the log; and what was counted. `unseen`: the log may lack operations or order.
     pub(crate) fn finish(
         mut self,
         log: &dyn Log,
         config: &Config,
         engine: &mut Engine,
+        unseen: bool,
     ) -> (Vec<Finding>, Measures) {
         let tables = log.tables();
         let mut drafts = self.copies.drafts(&self.lines);
@@ -144,6 +145,9 @@ impl Advisor {
             drafts.extend(self.host.drafts(log, config, engine, lines, copies, baseline));
             let serial = std::mem::take(&mut self.waits.serial);
             drafts.extend(serial.drafts(log, config, self.events, &self.lines, baseline));
+        }
+        for draft in &mut drafts {
+            draft.advised.unseen = unseen && draft.trial.is_some();
         }
         drafts.retain(|draft| !config.ignore.contains(&draft.rule));
         drafts.retain(|draft| !engine.ignores.hides_advice(draft.rule, draft.origin, draft.count, tables));
@@ -250,6 +254,11 @@ impl Seen<'_> {
     /// Whether code of the user's makes the call, at whatever distance: not so in a library's own threads.
     fn is_users(&self) -> bool {
         self.tables.stack(self.event.site).any(|(_, frame)| frame.origin == FrameOrigin::User)
+    }
+
+    /// Whether the event was recorded last at the end of a collective.
+    fn ends_collective(&self, event: EventId) -> bool {
+        self.engine.collectives.ends_with(event, self.event.site, self.tables)
     }
 
     /// The memory of a block of which so many bytes are touched.

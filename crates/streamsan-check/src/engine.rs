@@ -13,6 +13,7 @@ mod touches;
 use crate::bindings::Bindings;
 use crate::blocks::Blocks;
 use crate::clock::{ChainId, Snapshot};
+use crate::collectives::Collectives;
 use crate::edges::{Edges, Imagined};
 use crate::finding::{Actor, FixAction};
 use crate::hazard::{Hazard, Origin};
@@ -80,6 +81,7 @@ pub(crate) struct Engine {
     pub(crate) blocks: Blocks,
     freed_in_use: FreedInUse,
     pub(crate) graphs: Graphs,
+    pub(crate) collectives: Collectives,
     /// Last wait of one stream for another: (waiter, awaited).
     pub(crate) last_wait: FxHashMap<(StreamId, StreamId), WaitCall>,
     /// How many of them there may be before those of streams that are gone are looked for.
@@ -115,6 +117,7 @@ impl Engine {
             blocks: Blocks::new(),
             freed_in_use: FreedInUse::default(),
             graphs: Graphs::default(),
+            collectives: Collectives::default(),
             last_wait: FxHashMap::default(),
             last_wait_limit: LAST_WAITS,
             last_wait_of: FxHashMap::default(),
@@ -140,6 +143,7 @@ impl Engine {
     ) {
         let number = event.number;
         self.bindings.event(event, tables);
+        self.collectives.event(event);
         if let Some(region) = self.region {
             if number > region.last {
                 return;
@@ -183,7 +187,8 @@ impl Engine {
                         self.last_idle_wait.insert(stream, (call, awaited, own));
                     }
                 }
-                self.call(event, Call::Wait, wait_property(outcome), tables, sink);
+                let property = self.wait_property(outcome, awaited, event.site, tables);
+                self.call(event, Call::Wait, property, tables, sink);
             }
             EventKind::RecordStream { block, stream } => {
                 if let Some(property) = self.record_stream_property(block, stream) {
@@ -392,6 +397,22 @@ impl Engine {
         Origin::of(event, self.ignores.ranges_of(event.thread))
     }
 
+    /// What a wait of a stream did. One for a collective is torch's own: no one chose the stream that it waits for.
+    fn wait_property(
+        &self,
+        outcome: WaitOutcome,
+        awaited: EventId,
+        site: SiteId,
+        tables: &Tables,
+    ) -> Property {
+        match outcome {
+            WaitOutcome::Unrecorded => Property::Has(Rule::Ss401),
+            WaitOutcome::SelfWait if self.collectives.ends_with(awaited, site, tables) => Property::Fine,
+            WaitOutcome::SelfWait => Property::Has(Rule::Ss403),
+            WaitOutcome::Edge { .. } => Property::Fine,
+        }
+    }
+
     /// `record_stream` is skipped for the stream that owns the block, and for memory that is not torch's. `None`: the block
     /// ended so long ago that nothing is known of it, so the call says nothing about its line.
     fn record_stream_property(&self, block: BlockId, stream: StreamId) -> Option<Property> {
@@ -428,13 +449,5 @@ impl Engine {
     /// Who a chain is.
     pub(crate) fn actor_of(&self, chain: ChainId) -> Actor {
         self.order.stream(chain).map_or(Actor::Host, Actor::Stream)
-    }
-}
-
-fn wait_property(outcome: WaitOutcome) -> Property {
-    match outcome {
-        WaitOutcome::Unrecorded => Property::Has(Rule::Ss401),
-        WaitOutcome::SelfWait => Property::Has(Rule::Ss403),
-        WaitOutcome::Edge { .. } => Property::Fine,
     }
 }

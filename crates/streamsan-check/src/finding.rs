@@ -65,6 +65,8 @@ pub struct Advised {
     /// Whether the log was checked again with the change made, and nothing new appeared. `None`: there is nothing that
     /// could be tried, as for a call that is to be made elsewhere.
     pub verified: Option<bool>,
+    /// Whether operations or order may be missing from the log: then neither what was counted nor what was tried is sure.
+    pub unseen: bool,
 }
 
 /// What a piece of advice counted, by rule.

@@ -20,6 +20,7 @@ mod ask;
 mod bindings;
 mod blocks;
 mod clock;
+mod collectives;
 mod edges;
 mod engine;
 mod finding;
@@ -117,7 +118,8 @@ pub fn check(log: &dyn Log, config: &Config) -> Report {
         }
     });
     // Before ignores are judged: what is for advice is used by it.
-    let advice = advisor.map(|advisor| advisor.finish(log, config, &mut engine));
+    let unseen = grouper.gaps.keys().any(|&(reason, _)| hides_operations(reason));
+    let advice = advisor.map(|advisor| advisor.finish(log, config, &mut engine, unseen));
     let mut report = outcome(&engine, &grouper, config.advise, tables);
     verify::verify(log, config, &mut report.findings);
     if let Some((advice, measures)) = advice {
@@ -173,6 +175,12 @@ fn walk(log: &dyn Log, edges: Edges, config: &Config, sink: &mut impl Sink) -> E
     let tables = log.tables();
     log.read(&mut |event, accesses| engine.event(event, accesses, tables, sink));
     engine
+}
+
+/// Whether operations, accesses or order may be missing from the log for this reason.
+fn hides_operations(reason: GapReason) -> bool {
+    // What a forked process does is no part of this run, and advice that the forgotten past concerns is not given at all.
+    !matches!(reason, GapReason::Forked | GapReason::NotComputed | GapReason::Forgotten)
 }
 
 fn opaque(gaps: &[Gap]) -> u64 {

@@ -6,6 +6,7 @@ use streamsan_check::{Config, Finding, Measures, Report, Rule, check};
 use streamsan_sim::{
     Action, Found, Judge, Lowered, Pair, Program, lower, parse, random, random_graphs, random_lifetimes,
 };
+use streamsan_trace::{Event, EventKind, GapReason, OpNumber, StringId};
 
 fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -107,6 +108,65 @@ fn a_wait_in_a_blocking_stream_may_be_all_that_holds_it_back() {
     for text in programs {
         let program = parse("", text).expect("the program is right");
         assert_eq!(steps(&program, Rule::Ss703), [], "{text}");
+    }
+}
+
+fn said(text: &str, rule: Rule) -> Vec<usize> {
+    steps(&parse("", text).expect("the program is right"), rule)
+}
+
+/// Both collectives are in one stream here. That is their backend's choice, and `wait()` does more than to order.
+#[test]
+fn a_wait_for_a_collective_is_not_redundant() {
+    let program = |work: &str| {
+        let update = format!("{work}update");
+        format!(
+            "streams default, group\nbuffer x 64\nbuffer y 64\ngroup: {update} x\ngroup: record a\ngroup: {update} y\ngroup: record b\ndefault: wait b\ndefault: wait a\ndefault: read x\ndefault: read y\n"
+        )
+    };
+    assert_eq!(said(&program(""), Rule::Ss703), [5]);
+    assert_eq!(said(&program("collective "), Rule::Ss703), []);
+    let later = program("collective ").replace("group: record a", "group: read x\ngroup: record a");
+    assert_eq!(said(&later, Rule::Ss703), [6], "its event is for the read too");
+}
+
+/// What a helper does with the stream in another run is not known.
+#[test]
+fn a_call_for_a_tensor_that_the_stream_did_not_use_is_left_alone() {
+    let program = |use_: &str| {
+        format!(
+            "streams default, side\ndefault: alloc x 4MiB\ndefault: write x\ndefault: record ready\nside: wait ready\n{use_}host: record_stream x side\nside: record done\ndefault: wait done\nhost: free x\n"
+        )
+    };
+    assert_eq!(said(&program("side: read x\n"), Rule::Ss707), [5]);
+    assert_eq!(said(&program(""), Rule::Ss707), []);
+}
+
+#[test]
+fn what_was_not_seen_makes_advice_unsure() {
+    let program = parse(
+        "",
+        "streams default, side\nbuffer x 64\ndefault: write x\ndefault: record e\nside: wait e\nside: wait e\nside: read x\n",
+    )
+    .expect("the program is right");
+    for (reason, unseen) in [
+        (None, false),
+        (Some(GapReason::OpaqueKernel), true),
+        (Some(GapReason::UnsupportedCall), true),
+        (Some(GapReason::UnseenGraph), true),
+        (Some(GapReason::Lost), true),
+        (Some(GapReason::NotComputed), false),
+    ] {
+        let mut trace = lower(&program, "advise.md", "").trace;
+        if let Some(reason) = reason {
+            let last = *trace.events.last().expect("it has events");
+            let kind = EventKind::Gap { reason, detail: StringId(0) };
+            trace.events.push(Event { kind, number: OpNumber(last.number.0 + 1), ..last });
+        }
+        let report = check(&trace, &Config { advise: true, ..Config::default() });
+        let advice: Vec<_> = report.findings.iter().filter_map(|finding| finding.advice.as_ref()).collect();
+        assert_eq!(advice.len(), 1, "{reason:?}");
+        assert_eq!(advice[0].unseen, unseen, "{reason:?}");
     }
 }
 

@@ -100,3 +100,20 @@ fn json_says_what_to_take_out_and_what_was_counted() {
     assert_eq!(finding["fix"]["verified"], true);
     assert_eq!(finding["advice"]["executions"], 1);
 }
+
+/// What is missing from a trace may need what looks needless.
+#[test]
+fn advice_on_a_trace_with_gaps_is_not_confirmed() {
+    let workplace = Workplace::new();
+    workplace.trace("twice.sstrace", TWICE);
+    let bytes = std::fs::read(workplace.path("twice.sstrace")).expect("it was written");
+    workplace.write("cut.sstrace", &bytes[..bytes.len() - 1]);
+    let whole = workplace.run("advise --output-format github twice.sstrace").stdout;
+    assert!(whole.contains("checked: with"), "{whole}");
+    let cut = workplace.run("advise --output-format github cut.sstrace").stdout;
+    assert!(cut.contains("SS703") && !cut.contains("checked: with"), "{cut}");
+    assert!(cut.contains("not confirmed: not all of this run was seen"), "{cut}");
+    let json = workplace.run("advise --output-format json cut.sstrace").stdout;
+    let report: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(report["findings"][0]["fix"]["verified"], false);
+}

@@ -148,7 +148,14 @@ fn draft(
         memory,
         count: had.count,
         occurrences: had.occurrences.clone(),
-        advised: Advised { executions: had.executions, operations, bytes, measured, verified: None },
+        advised: Advised {
+            executions: had.executions,
+            operations,
+            bytes,
+            measured,
+            verified: None,
+            unseen: false,
+        },
         trial: None,
     })
 }

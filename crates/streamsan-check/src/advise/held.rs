@@ -203,6 +203,7 @@ impl Held {
                     names: holder.names.clone(),
                 })),
                 verified: None,
+                unseen: false,
             },
             trial: Some(Trial::WaitAtFree {
                 record: line,
@@ -236,6 +237,7 @@ impl Held {
                 bytes: pool.peak,
                 measured: Measured::IdlePool { owner, last: pool.last, later },
                 verified: None,
+                unseen: false,
             },
             trial: None,
         })

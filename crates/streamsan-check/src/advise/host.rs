@@ -231,6 +231,7 @@ impl Host {
                     bytes: 0,
                     measured,
                     verified: None,
+                    unseen: false,
                 },
                 trial,
             })

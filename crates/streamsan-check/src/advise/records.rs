@@ -182,8 +182,11 @@ impl Records {
             let user = recorded.stream;
             let last = live.uses.iter().find(|(stream, _)| *stream == user).map(|&(_, number)| number);
             let opaque = self.opaque.get(&user).copied().filter(|&number| number > live.allocated.number);
-            let covered = last.max(opaque).is_none_or(|number| {
-                order.chain_of(user).is_some_and(|chain| known.is_after(Epoch { chain, number }))
+            // Without a use in that stream nothing says what the call is for: the tensor may be used there in another run.
+            let covered = last.is_some_and(|number| {
+                let epoch =
+                    |chain| Epoch { chain, number: opaque.map_or(number, |opaque| number.max(opaque)) };
+                order.chain_of(user).is_some_and(|chain| known.is_after(epoch(chain)))
             });
             let needless = self.lines.entry(recorded.line).or_default();
             needless.had.executions += 1;
@@ -218,6 +221,7 @@ impl Records {
                     bytes: needless.bytes,
                     measured: Measured::OversizedRecord,
                     verified: None,
+                    unseen: false,
                 },
                 trial: Some(Trial::RecordStream(line)),
             })

@@ -34,8 +34,8 @@ struct Waiter {
 }
 
 impl Serial {
-    /// A wait of a stream that the user's code asks for.
-    pub(super) fn event(&mut self, seen: &Seen<'_>, outcome: WaitOutcome) {
+    /// A wait of a stream that the user's code asks for. A line that waits for a collective is left alone.
+    pub(super) fn event(&mut self, seen: &Seen<'_>, outcome: WaitOutcome, collective: bool) {
         let (EventKind::EventWait { stream, .. }, WaitOutcome::Edge { from, new: true }) =
             (seen.event.kind, outcome)
         else {
@@ -47,7 +47,7 @@ impl Serial {
             waiter.names =
                 seen.engine.bindings.at(seen.event.number, seen.event.site, &[stream, from], seen.tables);
         }
-        waiter.mixed |= waiter.streams != Some((stream, from));
+        waiter.mixed |= collective || waiter.streams != Some((stream, from));
         waiter.had.executions += 1;
         waiter.had.add(seen, Actor::Stream(stream));
     }
@@ -118,6 +118,7 @@ fn draft(
                 names: waiter.names.clone(),
             })),
             verified: None,
+            unseen: false,
         },
         trial: Some(Trial::EventInstead { wait, after, awaited }),
     })

@@ -2,7 +2,8 @@
 //!
 //! A wait of a stream is redundant if the stream was ordered after all that the event stands for by other waits of
 //! streams: by clocks, in constant time. A wait of the host is redundant if the host knew all of it; that is said only of
-//! a line in a loop, since one more at the end of a program costs nothing.
+//! a line in a loop, since one more at the end of a program costs nothing. A wait for a collective is never called so
+//! (`collectives`).
 
 use super::lines::{LOOP, Lines};
 use super::orders::Step;
@@ -16,7 +17,7 @@ use crate::rules::Rule;
 use crate::rules::events::{Call, is_users};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use streamsan_trace::{EventKind, HostWaitHow, OpNumber, SiteId, StreamId};
+use streamsan_trace::{EventKind, HostWaitHow, OpNumber, SiteId, StreamId, WaitTarget};
 
 /// What the waits of each line did.
 #[derive(Debug, Default)]
@@ -46,7 +47,9 @@ impl Waits {
             (Step::Operation, EventKind::Op { stream, .. } | EventKind::GraphLaunch { stream, .. }) => {
                 self.busy.insert(stream);
             }
-            (Step::Wait(outcome), EventKind::EventWait { stream, .. }) => {
+            (Step::Wait(outcome), EventKind::EventWait { stream, event }) => {
+                // What a backend of collectives waits for is its own affair.
+                let collective = seen.ends_collective(event);
                 let redundant = match outcome {
                     // A stream without any work yet: what is set up first in this process may come later in another.
                     WaitOutcome::Edge { from, .. } if !self.busy.contains(&from) => None,
@@ -67,21 +70,22 @@ impl Waits {
                         u64::from(!matches!(outcome, WaitOutcome::Edge { new: true, .. }));
                 }
                 if seen.counts && is_users(seen.event, Call::Wait, seen.tables) {
-                    self.serial.event(seen, outcome);
+                    self.serial.event(seen, outcome, collective);
                     let (had, cover) = self.of_streams.entry(seen.line).or_default();
                     had.executions += 1;
-                    if redundant.is_some() {
+                    if redundant.is_some() && !collective {
                         had.add(seen, Actor::Stream(stream));
                         *cover = cover.or(redundant);
                     }
                 }
             }
-            (Step::HostWait(new), EventKind::HostWait { how: HostWaitHow::Synchronize, .. })
+            (Step::HostWait(new), EventKind::HostWait { target, how: HostWaitHow::Synchronize, .. })
                 if seen.counts =>
             {
                 let had = self.of_host.entry(seen.line).or_default();
                 had.executions += 1;
-                if !new && !seen.is_inside {
+                let collective = matches!(target, WaitTarget::Event(event) if seen.ends_collective(event));
+                if !new && !seen.is_inside && !collective {
                     had.add(seen, Actor::Host);
                 }
             }
@@ -119,6 +123,7 @@ fn draft(had: &Had, cover: Cover, trial: Trial) -> Option<Draft> {
             bytes: 0,
             measured: Measured::Redundant(cover),
             verified: None,
+            unseen: false,
         },
         trial: Some(trial),
     })

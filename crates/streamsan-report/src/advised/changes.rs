@@ -14,6 +14,8 @@ pub(crate) struct Change<'a> {
     pub(crate) side: &'static str,
     pub(crate) code: Option<String>,
     verified: Option<bool>,
+    /// Whether what was tried is not sure, as something was not seen.
+    unseen: bool,
 }
 
 impl<'a> Change<'a> {
@@ -56,17 +58,21 @@ impl<'a> Change<'a> {
             side,
             code,
             verified: advised.verified.filter(|_| tried),
+            unseen: advised.unseen,
         }
     }
 
-    /// Whether it was tried, and nothing new appeared.
+    /// Whether it was tried, nothing new appeared, and nothing was left unseen that could need it.
     pub(crate) fn is_verified(&self) -> bool {
-        self.verified == Some(true)
+        self.verified == Some(true) && !self.unseen
     }
 
     /// What is known of the change.
     pub(crate) fn standing(&self) -> Option<&'static str> {
         match self.verified {
+            Some(true) if self.unseen => Some(
+                "not confirmed: not all of this run was seen (\"Not seen\", at the end), and what was not may need this",
+            ),
             Some(true) => Some(
                 "checked: with the changes of this report the same run has no finding that it does not have now",
             ),

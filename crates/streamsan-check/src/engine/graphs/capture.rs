@@ -3,7 +3,7 @@
 //! The capture's own engine orders and compares the nodes; it uses the effort and the memory for clocks of the engine that it
 //! belongs to, so that many captures cost no more than one.
 
-use super::super::{Engine, Sink, WaitCall, wait_property};
+use super::super::{Engine, Sink, WaitCall};
 use super::{Capture, Copied, Graph, MOST_ACCESSES, MOST_NODES, MOST_UNORDERED, Node, Private};
 use crate::Config;
 use crate::blocks::Block;
@@ -157,7 +157,8 @@ impl Engine {
                         capture.engine.last_idle_wait.insert(stream, (call, awaited, own));
                     }
                 }
-                self.call(event, Call::Wait, wait_property(outcome), tables, sink);
+                let property = self.wait_property(outcome, awaited, event.site, tables);
+                self.call(event, Call::Wait, property, tables, sink);
                 true
             }
             EventKind::RecordStream { block, stream } => {
