@@ -66,6 +66,23 @@ x = 1 + \\
 text = \"\"\"
 %s
 \"\"\" % mark("after a string", (54, ONCE))
+def short(): mark("body of a function", (57, LATER))
+short()
+try: x = 1
+finally: mark("finally", (59, HEADER))
+try:
+    raise ValueError
+except ValueError: mark("body of except", (61, HEADER))
+for item in [1]: pass
+else: mark("else of a loop", (64, HEADER))
+for item in range(
+    1
+): mark("loop with a header of lines", (66, HEADER))
+print(
+    end=""
+); mark("after a statement of lines", (69, ONCE))
+with Leaving((72, HEADER)):
+    pass
 """
 
 
@@ -98,11 +115,27 @@ def test_places(tmp_path):
             look(sys._getframe(1), "next", self.expected)
             raise StopIteration
 
+    class Leaving:
+        def __init__(self, expected):
+            self.expected = expected
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            look(sys._getframe(1), "leaving", self.expected)
+
     comprehension = (32, LATER) if sys.version_info < (3, 12) else (32, REPEATED)
-    names = {"mark": mark, "Items": Items, "COMPREHENSION": comprehension, "__file__": str(file)}
+    names = {
+        "mark": mark,
+        "Items": Items,
+        "Leaving": Leaving,
+        "COMPREHENSION": comprehension,
+        "__file__": str(file),
+    }
     names |= {"ONCE": ONCE, "HEADER": HEADER, "LATER": LATER}
     exec(compile(SOURCE, str(file), "exec"), names)
-    assert len(seen) == SOURCE.count('mark("') + SOURCE.count("Items(")
+    assert len(seen) == SOURCE.count('mark("') + SOURCE.count("Items(") + SOURCE.count("Leaving(")
 
 
 def test_without_columns(tmp_path):

@@ -11,12 +11,14 @@ operators beside the main thread without a backward.
 
 from __future__ import annotations
 
+import threading
 import time
 
 import torch
 
 _BETWEEN_LOOKS = 0.1
 
+_lock = threading.Lock()
 _known: set[str] = set()
 _looked = float("-inf")
 
@@ -27,14 +29,18 @@ def resolve_operators() -> None:
     Later calls look for new ones (2 ms) now and then only: a program may start a thread for each request.
     """
     global _looked
-    now = time.monotonic()
-    if now < _looked + _BETWEEN_LOOKS:
-        return
-    _looked = now
-    names = torch._C._dispatch_get_all_op_names()
-    if len(names) == len(_known):
-        return
-    for qualified in set(names) - _known:
+    with _lock:
+        if time.monotonic() < _looked + _BETWEEN_LOOKS:
+            return
+        names = torch._C._dispatch_get_all_op_names()
+        if len(names) != len(_known):
+            _resolve(set(names) - _known)
+            _known.update(names)
+        _looked = time.monotonic()
+
+
+def _resolve(names: set[str]) -> None:
+    for qualified in names:
         namespace, _, rest = qualified.partition("::")
         name, _, overload = rest.partition(".")
         try:
@@ -42,4 +48,3 @@ def resolve_operators() -> None:
         except Exception:
             # Has no schema, so no object: torch cannot look it up either. The thread is to start anyway.
             continue
-    _known.update(names)

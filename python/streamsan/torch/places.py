@@ -57,7 +57,9 @@ def _visible_streams(frame: FrameType) -> Iterator[tuple[str, torch.Stream]]:
                 yield f"{name}.{attribute}", stream
             if not deep:
                 continue
-            for attribute, stream in _streams_of(_class_attributes(value)):
+            inherited = _class_attributes(value)
+            visible = {part: inherited[part] for part in inherited.keys() - attributes.keys()}
+            for attribute, stream in _streams_of(visible):
                 yield f"{name}.{attribute}", stream
             # As in `self.cache.stream`.
             for outer, part in attributes.items():
@@ -69,7 +71,11 @@ def _attributes(value: object) -> dict[str, object]:
     """Returns the attributes of an instance; none of modules, classes, functions, tensors."""
     if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor)):
         return {}
-    attributes = getattr(value, "__dict__", None)
+    try:
+        attributes = getattr(value, "__dict__", None)
+    except Exception:
+        # A proxy outside of its context.
+        return {}
     return dict(attributes) if type(attributes) is dict else {}
 
 

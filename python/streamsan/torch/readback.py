@@ -106,7 +106,7 @@ def waits(name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> boo
     indices = args[1] if len(args) > 1 else kwargs.get("indices")
     if not isinstance(indices, (list, tuple)):
         return False
-    if name != "index" and name != "_unsafe_index" and _is_masked_fill(indices, args):
+    if name != "index" and name != "_unsafe_index" and is_masked_fill(indices, args):
         return False
     return any(
         isinstance(index, torch.Tensor) and (index.dtype in (torch.bool, torch.uint8) or not index.is_cuda)
@@ -131,7 +131,7 @@ def _is_sorted(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     return many and not kwargs.get("assume_unique", False)
 
 
-def _is_masked_fill(indices: list[object] | tuple[object, ...], args: tuple[object, ...]) -> bool:
+def is_masked_fill(indices: list[object] | tuple[object, ...], args: tuple[object, ...]) -> bool:
     """Whether an assignment through a mask is a masked fill, which needs no count."""
     values = args[2] if len(args) > 2 else None
     accumulate = bool(args[3]) if len(args) > 3 else False

@@ -60,10 +60,10 @@ def placement(code: CodeType, instruction: int, file: str, position: Position) -
         True
     """
     tree = parse_once(file)
-    above = None if tree is None else _statements(tree, position)
-    if not above:
+    above = [] if tree is None else _statements(tree, position)
+    if tree is None or not above:
         return None
-    line, reach = _before(above, file)
+    line, reach = _before(above, tree, file)
     if code.co_name in _LATER:
         reach = LATER
     elif reach == ONCE and _is_header(above[-1], code, instruction, position):
@@ -113,48 +113,89 @@ def _statements(tree: ast.Module, position: Position) -> list[ast.stmt]:
         )
         candidates = list(inside)
         node = next((child for child in candidates if position.is_in(child)), None)
-        if node is None and candidates:
+        if node is None:
             # A decorator lies before its statement.
-            node = candidates[0]
+            node = next((child for child in candidates if position.line < child.lineno), None)
         if node is not None:
             found.append(node)
     return found
 
 
-def _before(above: list[ast.stmt], file: str) -> tuple[int, int]:
-    """The line of the innermost statement before which there can be another one."""
+def _before(above: list[ast.stmt], tree: ast.Module, file: str) -> tuple[int, int]:
+    """The line of the innermost statement before which there can be another one, and the reach from there."""
     outer = list(above)
+    statement = outer.pop()
     while True:
-        statement = outer.pop()
         line = _first_line(statement)
         text = linecache.getline(file, line).encode()[: statement.col_offset].decode(errors="replace").strip()
-        parent = outer[-1] if outer else None
-        is_elif = (
-            isinstance(statement, ast.If)
-            and isinstance(parent, ast.If)
-            and statement in parent.orelse
-            and statement.col_offset == parent.col_offset
-        )
-        if parent is None or not (text or is_elif):
+        parent = outer[-1] if outer else tree
+        if not (text or _is_elif(statement, parent)):
             return line, ONCE
         # It shares the line with what is around it: `if ready: x.add_(1)`, or `a(); b()`.
-        if isinstance(parent, _LOOPS) and statement in parent.body and parent.lineno == line:
-            return parent.lineno, HEADER
-        if text.endswith(";"):
+        before = _neighbour(statement, parent) if text.endswith(";") else None
+        if before is not None:
+            statement = before
+            continue
+        if isinstance(parent, ast.Module):
             return line, ONCE
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return _first_line(parent), LATER
+        if _comes_after_others(statement, parent):
+            return _first_line(parent), HEADER
+        statement = outer.pop()
+
+
+def _is_elif(statement: ast.stmt, parent: ast.AST) -> bool:
+    """Whether this `if` is the `elif` of another."""
+    return (
+        isinstance(statement, ast.If)
+        and isinstance(parent, ast.If)
+        and statement in parent.orelse
+        and statement.col_offset == parent.col_offset
+    )
+
+
+def _neighbour(statement: ast.stmt, parent: ast.AST) -> ast.stmt | None:
+    """The statement before this one in its block."""
+    for block in _blocks(parent):
+        if statement in block[1:]:
+            return block[block.index(statement) - 1]
+    return None
+
+
+def _comes_after_others(statement: ast.stmt, parent: ast.AST) -> bool:
+    """Whether other operations of the parent are done between its begin and this statement of it.
+
+    Of a loop those are the turns before, of `else`, `except` and `finally` the body.
+    """
+    if isinstance(parent, _LOOPS):
+        return True
+    return isinstance(parent, ast.Try) and statement not in parent.body
 
 
 def _is_header(statement: ast.stmt, code: CodeType, instruction: int, position: Position) -> bool:
-    """Whether a position of this statement, and of none inside of it, is done again in each turn of it."""
+    """Whether a position of this statement, and of none inside of it, comes after what is inside of it."""
     if isinstance(statement, ast.While):
         return True
     if isinstance(statement, (ast.For, ast.AsyncFor)):
         is_next = _operation(code, instruction).startswith(_NEXT)
         return is_next or (position.column > 0 and not position.is_in(statement.iter))
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return _is_behind(statement.body, code, instruction)
     # What a `case` or an `except` tests.
     if isinstance(statement, ast.Match):
         return not position.is_in(statement.subject)
     return isinstance(statement, ast.Try)
+
+
+def _is_behind(body: list[ast.stmt], code: CodeType, instruction: int) -> bool:
+    """Whether an instruction comes after the first one of a block, as the end of a `with` does.
+
+    A block on the line of its `with` is not told from it.
+    """
+    first, last = body[0].lineno, body[-1].end_lineno or 0
+    lines = (start for start, _, line in code.co_lines() if line is not None and first <= line <= last)
+    return next(lines, instruction) < instruction
 
 
 def _operation(code: CodeType, instruction: int) -> str:

@@ -19,7 +19,7 @@ cache[slots - 64] = new * 2
 cache[slots, offsets] = 5.0
 cache.index_add_(0, slots, new)
 cache.index_fill_(0, slots, 3.0)
-cache[mask] = 1.0
+cache[mask] = torch.ones(int(mask.sum()), 32, device="cuda")
 read = cache[slots], cache.index_select(0, slots), torch.nn.functional.embedding(slots, cache)
 columns = torch.tensor([1, 3], device="cuda")
 torch.cuda.synchronize()
