@@ -121,7 +121,8 @@ impl Advisor {
         self.records.step(step, &self.orders);
         self.waits.event(&seen, step);
         self.copies.event(&seen, transfer);
-        self.host.event(&seen, step, &self.orders, &self.lines, transfer);
+        let page_locked = self.copies.touches_page_locked(accesses);
+        self.host.event(&seen, step, &self.orders, &self.lines, transfer, page_locked);
         self.depths.event(&seen, step, &self.orders, transfer);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `STREAMSAN_RANDOM_PROGRAMS` says how many programs of each language, `STREAMSAN_RANDOM_SEED` which is the first.
 
-use streamsan_check::{Config, Finding, Measures, Report, Rule, check};
+use streamsan_check::{Advised, Config, Finding, HostWork, Measured, Measures, Report, Rule, check};
 use streamsan_sim::{
     Action, Found, Judge, Lowered, Pair, Program, lower, parse, random, random_graphs, random_lifetimes,
 };
@@ -210,4 +210,38 @@ fn memory_is_held_until_the_host_has_waited() {
         "streams default, side\ndefault: alloc x 1MiB\ndefault: write x\ndefault: record e\nside: wait e\nside: read x\nhost: record_stream x side\nhost: free x\ndefault: alloc y 1MiB\nhost: sync side\n",
     );
     assert_eq!((counted.memory, counted.held), (1 << 20, 1 << 20));
+}
+
+/// What advice about a loop says whose body these steps are.
+fn of_loop(declarations: &str, body: &str) -> Vec<Advised> {
+    let text = format!("{declarations}{}", body.repeat(6));
+    let program = parse("", &text).expect("the program is right");
+    let mut lowered = lower(&program, "advise.md", "");
+    let length = body.lines().count();
+    let mut sites = vec![None; length];
+    for index in 0..lowered.trace.events.len() {
+        let event = lowered.trace.events[index];
+        if let Some(step) = lowered.step(event.number) {
+            lowered.trace.events[index].site = *sites[step % length].get_or_insert(event.site);
+        }
+    }
+    let report = check(&lowered.trace, &Config { advise: true, ..Config::default() });
+    report.findings.into_iter().filter_map(|finding| finding.advice.map(|advice| *advice)).collect()
+}
+
+/// A loop in which the host waits at the end of each turn for what these steps enqueue.
+fn waits_for(steps: &str) -> Option<bool> {
+    let declarations = "streams default\npinned p 64\nbuffer x 64\n";
+    let said = of_loop(declarations, &format!("{steps}host: sync default\n"));
+    assert_eq!(said.len(), 1, "{steps}{said:?}");
+    assert_eq!(said[0].measured, Measured::HostSync(HostWork::Synchronize), "{steps}");
+    said[0].verified
+}
+
+/// The host may read or refill page-locked memory through a pointer right after the wait, which the log does not have.
+#[test]
+fn a_wait_that_covers_a_copy_of_page_locked_memory_is_not_tried() {
+    assert_eq!(waits_for("default: update x\n"), Some(true));
+    assert_eq!(waits_for("default: update x\ndefault: copy x -> p\n"), None);
+    assert_eq!(waits_for("default: copy p -> x\ndefault: update x\n"), None);
 }

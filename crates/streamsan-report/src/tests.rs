@@ -1,5 +1,6 @@
 //! Reports made by hand, and how they read.
 
+mod advice;
 mod fix;
 mod fixture;
 mod formats;

@@ -46,6 +46,10 @@ pub(super) struct Transfer {
 }
 
 impl Copies {
+    pub(super) fn touches_page_locked(&self, accesses: &[Access]) -> bool {
+        accesses.iter().any(|access| self.pinned.contains_key(&access.block))
+    }
+
     /// The transfer that an operation is, if it is one.
     pub(super) fn transfer(&self, kind: OpKind, accesses: &[Access], tables: &Tables) -> Option<Transfer> {
         let up = match kind {
@@ -53,7 +57,7 @@ impl Copies {
             OpKind::CopyDeviceToHost => false,
             _ => return None,
         };
-        let pinned = accesses.iter().any(|access| self.pinned.contains_key(&access.block));
+        let pinned = self.touches_page_locked(accesses);
         let mode = if up { AccessMode::Write } else { AccessMode::Read };
         let is_devices = |access: &&Access| access.mode == mode && !self.pinned.contains_key(&access.block);
         let mut found = accesses.iter().filter(is_devices);

@@ -2,6 +2,9 @@
 //!
 //! A wait counts if it waited for other work than the copy that it belongs to, if every stream had run dry after it, and if
 //! no inner loop went round since the line waited last: what is read once an epoch is not read in each turn.
+//!
+//! Accesses through pointers to page-locked memory (an array of `numpy()`, `ctypes`) are seen only while a copy is pending.
+//! Without a wait for such a copy there would be more of them than the log has, so to take out that wait is never tried.
 
 use super::copies::{Copies, Transfer};
 use super::lines::{LOOP, Lines};
@@ -32,9 +35,25 @@ const EFFORT: u64 = 6_000_000;
 /// Operations of one stream of which the host does not know that they are done.
 #[derive(Debug, Default)]
 struct Pending {
-    numbers: VecDeque<OpNumber>,
-    /// How many are before these.
-    more: u64,
+    /// Each with whether it touches page-locked memory.
+    numbers: VecDeque<(OpNumber, bool)>,
+    /// What is before these.
+    more: Taken,
+}
+
+/// Operations that a wait covers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    count: u64,
+    /// Whether one of them touches page-locked memory.
+    page_locked: bool,
+}
+
+impl Taken {
+    fn add(&mut self, more: Self) {
+        self.count += more.count;
+        self.page_locked |= more.page_locked;
+    }
 }
 
 /// The operation that a thread enqueued last.
@@ -56,6 +75,8 @@ pub(super) struct Host {
     lines: BTreeMap<Line, Waiting>,
     /// Lines that begin a capture: torch waits there for all devices.
     captures: FxHashSet<Line>,
+    /// Whether a captured operation touches page-locked memory: any graph may hold it.
+    captured_page_locked: bool,
     pub(super) totals: Totals,
 }
 
@@ -74,6 +95,8 @@ pub(super) struct Totals {
 struct Waiting {
     had: Had,
     operations: u64,
+    /// Whether a wait covered an operation that touches page-locked memory.
+    page_locked: bool,
     /// The last wait.
     last: Option<OpNumber>,
     work: Option<HostWork>,
@@ -88,13 +111,14 @@ impl Host {
         orders: &Orders,
         lines: &Lines,
         transfer: Option<Transfer>,
+        page_locked: bool,
     ) {
         match (step, seen.event.kind) {
             (_, EventKind::CaptureBegin { .. }) => {
                 self.captures.insert(seen.line);
             }
             (Step::Operation, EventKind::Op { stream, kind, label, forward_site, .. }) => {
-                self.push(stream, seen.event.number);
+                self.push(stream, seen.event.number, page_locked);
                 let read = |access: &&Access| !access.mode.writes();
                 let source = seen.accesses.iter().find(read);
                 let memory = source.and_then(|access| seen.memory(access.block, access.length));
@@ -104,7 +128,10 @@ impl Host {
                 let last = Last { site: seen.event.site, kind, label, memory, transfer, own };
                 self.last.insert(seen.event.thread, last);
             }
-            (Step::Operation, EventKind::GraphLaunch { stream, .. }) => self.push(stream, seen.event.number),
+            (Step::Operation, EventKind::GraphLaunch { stream, .. }) => {
+                self.push(stream, seen.event.number, page_locked || self.captured_page_locked);
+            }
+            (_, EventKind::Op { .. }) => self.captured_page_locked |= page_locked,
             (Step::HostWait(_), EventKind::HostWait { target, how, .. }) => {
                 self.waited(seen, target, how, orders, lines);
             }
@@ -112,29 +139,31 @@ impl Host {
         }
     }
 
-    fn push(&mut self, stream: StreamId, number: OpNumber) {
+    fn push(&mut self, stream: StreamId, number: OpNumber, page_locked: bool) {
         let pending = self.pending.entry(stream).or_default();
-        pending.numbers.push_back(number);
-        if pending.numbers.len() > MOST {
-            pending.numbers.pop_front();
-            pending.more += 1;
+        pending.numbers.push_back((number, page_locked));
+        if pending.numbers.len() > MOST
+            && let Some((_, page_locked)) = pending.numbers.pop_front()
+        {
+            pending.more.add(Taken { count: 1, page_locked });
         }
     }
 
-    /// Takes out what the host knows to be done; says how many that are, and whether any are left.
-    fn take_known(&mut self, orders: &Orders) -> (u64, bool) {
+    /// Takes out what the host knows to be done; says what that is, and whether anything is left.
+    fn take_known(&mut self, orders: &Orders) -> (Taken, bool) {
         let order = &orders.whole;
-        let mut taken = 0;
+        let mut taken = Taken::default();
         let mut left = false;
         for (&stream, pending) in &mut self.pending {
             let Some(chain) = order.chain_of(stream) else { continue };
             let known = order.ordered_up_to(chain, ChainId::HOST);
-            if pending.numbers.front().is_some_and(|&number| number <= known) {
-                taken += std::mem::take(&mut pending.more);
+            if pending.numbers.front().is_some_and(|&(number, _)| number <= known) {
+                taken.add(std::mem::take(&mut pending.more));
             }
-            while pending.numbers.front().is_some_and(|&number| number <= known) {
+            while let Some(&(_, page_locked)) = pending.numbers.front().filter(|(number, _)| *number <= known)
+            {
                 pending.numbers.pop_front();
-                taken += 1;
+                taken.add(Taken { count: 1, page_locked });
             }
             left |= !pending.numbers.is_empty();
         }
@@ -150,7 +179,7 @@ impl Host {
         orders: &Orders,
         lines: &Lines,
     ) {
-        let (taken, left) = self.take_known(orders);
+        let (Taken { count: taken, page_locked }, left) = self.take_known(orders);
         if taken == 0 || !seen.counts {
             return;
         }
@@ -164,6 +193,7 @@ impl Host {
             self.last.get(&seen.event.thread).filter(|last| seen.is_inside && last.site == seen.event.site);
         let waiting = self.lines.entry(seen.line).or_default();
         waiting.had.executions += 1;
+        waiting.page_locked |= page_locked;
         let since = waiting.last.replace(seen.event.number);
         let in_turn = since.is_some_and(|since| !lines.has_inner_loop(seen.event.site, since, seen.tables));
         // What only waits for itself keeps nothing waiting.
@@ -216,6 +246,9 @@ impl Host {
                     measured = Measured::HostSyncForStream { waiter, awaited, names };
                     trial = Some(Trial::StreamInstead { wait: line, waiter, awaited });
                 }
+            }
+            if waiting.page_locked {
+                trial = None;
             }
             Some(Draft {
                 rule: Rule::Ss702,

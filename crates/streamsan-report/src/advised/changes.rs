@@ -26,7 +26,7 @@ impl<'a> Change<'a> {
             Measured::PageableCopy { up } => writer.page_locked(*up),
             Measured::HostSync(work) => writer.wait_less(*work, advised.verified),
             Measured::HostSyncForStream { waiter, awaited, names } => {
-                writer.stream_instead(*waiter, *awaited, names)
+                writer.stream_instead(*waiter, *awaited, names, advised.verified)
             }
             Measured::Serialising(matters) => writer.event(matters),
             Measured::PinInLoop => (
@@ -154,7 +154,7 @@ impl Writer<'_> {
             HostWork::Synchronize if verified == Some(true) => (
                 "remove",
                 format!(
-                    "{}: nothing that follows needs it in this run; to measure time, use events (`torch.cuda.Event(enable_timing=True)`) and read them after the loop",
+                    "{}: nothing that streamsan saw after it in this run needs it; to measure time, use events (`torch.cuda.Event(enable_timing=True)`) and read them after the loop",
                     self.take_out()
                 ),
                 None,
@@ -168,14 +168,27 @@ impl Writer<'_> {
         }
     }
 
-    /// A stream waits in place of the host.
-    fn stream_instead(&self, waiter: StreamId, awaited: StreamId, bound: &[VisibleStream]) -> Words {
+    /// A stream waits in place of the host. What could not be tried leaves the host something to wait for.
+    fn stream_instead(
+        &self,
+        waiter: StreamId,
+        awaited: StreamId,
+        bound: &[VisibleStream],
+        verified: Option<bool>,
+    ) -> Words {
         let site = self.finding.second.site;
         let words = format!("in place of it let {} wait", self.names.stream(waiter));
         let code = self.expression(bound, site, waiter).zip(self.expression(bound, site, awaited));
+        let host = if verified.is_none() {
+            ", and the host, where it is about to touch page-locked memory, for an event after the copy"
+        } else {
+            ""
+        };
         match code {
-            Some((waiter, awaited)) => ("replace", words, Some(format!("{waiter}.wait_stream({awaited})"))),
-            None => ("replace", format!("{words} for {}", self.names.stream(awaited)), None),
+            Some((waiter, awaited)) => {
+                ("replace", format!("{words}{host}"), Some(format!("{waiter}.wait_stream({awaited})")))
+            }
+            None => ("replace", format!("{words} for {}{host}", self.names.stream(awaited)), None),
         }
     }
 
@@ -189,7 +202,7 @@ impl Writer<'_> {
         let waits = self.expression(&matters.names, site, waiter);
         let awaited = self.expression(&matters.names, site, matters.awaited);
         let words = format!("after {after} record an event, and wait for that at {}", self.shown());
-        let code = awaited.zip(waits).map(|(awaited, waits)| {
+        let code = awaited.zip(waits).filter(|_| self.same_function(matters.site, site)).map(|(awaited, waits)| {
             format!(
                 "matters = {awaited}.record_event()  # after {after}\n{waits}.wait_event(matters)  # at {}",
                 self.shown()
@@ -218,6 +231,13 @@ impl Writer<'_> {
         let awaited = self.expression(&held.names, held.free_site, held.user);
         let code = waiter.zip(awaited).map(|(waiter, awaited)| format!("{waiter}.wait_stream({awaited})"));
         ("replace", words, code)
+    }
+
+    /// Whether the user's code at both sites can have a local variable in common.
+    fn same_function(&self, one: SiteId, other: SiteId) -> bool {
+        let tables = self.log.tables();
+        let function = |site| tables.user_frame(site).map(|(_, frame)| (frame.file, frame.function));
+        function(one).is_some_and(|named| function(other) == Some(named))
     }
 
     /// A stream in the user's innermost frame of a site.
