@@ -119,12 +119,14 @@ def test_mistakes_say_what_to_do(bad):
     (bad / "empty.sstrace").touch()
     (bad / "cut.sstrace").write_bytes((bad / "bad.sstrace").read_bytes()[:2000])
     (bad / "other.json").write_text('{"traceEvents": []}')
+    (bad / "other.txt").write_text("a text\n" * 1000)
     cases = [
         (["check", "none.sstrace"], "cannot read none.sstrace: no such file"),
         (["check", "folder"], "cannot read folder: it is a directory"),
         (["check", "empty.sstrace"], "the file is empty"),
         (["check", "cut.sstrace"], "the file is cut off at byte 2000"),
-        (["check", "other.json"], "it is not a streamsan trace"),
+        (["check", "other.json"], "other.json is JSON, and no trace of streamsan"),
+        (["check", "other.txt"], "it is not a streamsan trace"),
         (["check", "bad.sstrace", "bad.sstrace"], "bad.sstrace is named twice"),
         (["check", "bad.sstrace", "--select", "SS999"], "no such rule"),
         (["check", "bad.sstrace", "--exit-zero", "--error-on-warning"], "cannot be used with"),

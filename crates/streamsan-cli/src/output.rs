@@ -24,12 +24,13 @@ pub(crate) fn error(message: &str) {
 /// it is one line, for `grep`.
 pub(crate) fn say(message: &str) {
     const MARK: &str = "streamsan> ";
+    const FURTHER: &str = "  ";
     let Some(width) = columns_stderr() else {
         return eprint(&format!("{MARK}{}\n", streamsan_report::folded(message, usize::MAX)));
     };
-    let text = streamsan_report::folded(message, width.saturating_sub(MARK.len()).max(40));
+    let text = streamsan_report::folded(message, width.saturating_sub(MARK.len() + FURTHER.len()));
     let lines = text.lines().enumerate();
-    let said = lines.map(|(index, line)| format!("{MARK}{}{line}\n", if index > 0 { "  " } else { "" }));
+    let said = lines.map(|(index, line)| format!("{MARK}{}{line}\n", if index > 0 { FURTHER } else { "" }));
     eprint(&said.collect::<String>());
 }
 

@@ -14,11 +14,6 @@ for _ in range(6):
     losses.append(loss.item())  # advice: [SS702]
 
 for _ in range(6):
-    mask = x > 0
-    chosen = x[mask]  # advice: [SS702]
-    x = x * 1.5
-
-for _ in range(6):
     y = host.to("cuda")  # advice: [SS702]
     x = x + y
 
