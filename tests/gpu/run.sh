@@ -55,6 +55,7 @@ if grep -q '^  GPU  *none' "$logs/doctor.log"; then echo "there is no GPU here: 
 step scripts tests tests/torch/test_scripts.py tests/torch/test_triton.py
 step table tests tests/torch/test_csan_table.py
 step examples tests tests/torch/test_examples.py
+step advice tests tests/torch/test_advice.py
 step events tests tests/torch/test_feed.py tests/torch/test_host_memory.py tests/torch/test_streams.py
 step programs tests tests/torch/test_innocent.py tests/torch/test_training.py
 step gpu tests tests/gpu
