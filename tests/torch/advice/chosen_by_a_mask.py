@@ -1,6 +1,6 @@
+#@ virtual: on a GPU the wait is made in the middle of the operator and was not reported
 """An operator that has to count before it can make its result waits in each turn."""
 
-#@ virtual: on a GPU the wait is made in the middle of the operator and was not reported
 import torch
 
 x = torch.ones(1 << 10, device="cuda")
