@@ -151,7 +151,7 @@ impl Advisor {
             draft.advised.unseen = unseen && draft.trial.is_some();
         }
         drafts.retain(|draft| !config.ignore.contains(&draft.rule));
-        drafts.retain(|draft| !engine.ignores.hides_advice(draft.rule, draft.origin, draft.count, tables));
+        drafts.retain(|draft| !engine.ignores.hides_at(draft.rule, draft.origin, draft.count, tables));
         drafts.sort_by_key(|draft| (draft.event.number, draft.rule));
         if let Some(baseline) = &baseline {
             try_out(log, config, self.events, baseline, &mut drafts);

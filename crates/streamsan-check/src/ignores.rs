@@ -248,21 +248,11 @@ impl IgnoreState {
         if self.entries.is_empty() {
             return false;
         }
-        let line = Line::of(event.site, tables);
-        let origin = Origin::of(event, self.ranges_of(event.thread));
-        let mut hidden = false;
-        for index in self.of_origin(origin, tables) {
-            let entry = &mut self.entries[index];
-            if entry.rules.contains(&rule) {
-                *entry.hidden.entry((rule, line, line)).or_default() += 1;
-                hidden = true;
-            }
-        }
-        hidden
+        self.hides_at(rule, Origin::of(event, self.ranges_of(event.thread)), 1, tables)
     }
 
-    /// Whether this advice is not wanted where it is for. Then all of its occurrences are counted.
-    pub(crate) fn hides_advice(&mut self, rule: Rule, origin: Origin, count: u64, tables: &Tables) -> bool {
+    /// Whether what stands at one place is not wanted there, such as advice. Then all of its occurrences are counted.
+    pub(crate) fn hides_at(&mut self, rule: Rule, origin: Origin, count: u64, tables: &Tables) -> bool {
         if self.entries.is_empty() {
             return false;
         }
